@@ -137,7 +137,7 @@ def _language(code: str, name: str, spoken_in: tuple[str, ...]) -> Language:
 
 
 def _script_name(code: str) -> str | None:
-    """The ISO 15924 name, without its remarks in parentheses, of the script CLDR takes to be the usual one."""
+    """The ISO 15924 name of the script that CLDR takes to be the usual one, without its remarks."""
     likely = get_global("likely_subtags").get(code, "")
     script = next((part for part in likely.split("_") if len(part) == 4), None)
     row = pycountry.scripts.get(alpha_4=script) if script else None

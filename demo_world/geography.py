@@ -313,5 +313,10 @@ def language_name(code: str) -> str | None:
 def _region(country_code: str, admin1: str) -> str | None:
     if country_code not in _ISO_REGION_COUNTRIES:
         return None
-    row = pycountry.subdivisions.get(code=f"{country_code}-{admin1}")
-    return row.name if row is not None and _is_plain(row.name) else None
+    name = _subdivision_names().get(f"{country_code}-{admin1}")
+    return name if name is not None and _is_plain(name) else None
+
+
+@cache
+def _subdivision_names() -> dict[str, str]:
+    return {row.code: row.name for row in pycountry.subdivisions}
