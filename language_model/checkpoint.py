@@ -1,0 +1,119 @@
+"""Reading and writing Hugging Face ``GPTJForCausalLM`` checkpoints.
+
+The published layout keeps queries, keys and values apart; :class:`~language_model.gptj.GPTJ` keeps them in one matrix. Weights come
+from ``model.safetensors`` (one file or an index of shards) or, as ``EleutherAI/gpt-j-6b`` was published, ``pytorch_model.bin``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from language_model.config import CheckpointError, GPTJConfig
+from language_model.gptj import GPTJ
+
+_SPLIT = ("q_proj", "k_proj", "v_proj")
+
+
+def load(directory: Path, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu") -> GPTJ:
+    """Load the model in ``directory``, in evaluation mode and without gradients.
+
+    Raises:
+        CheckpointError: if files are missing, damaged or do not fit ``config.json``; the message names the first few keys.
+    """
+    config = GPTJConfig.load(directory)
+    state = _from_published(_read_weights(directory), config)
+    with torch.device("meta"):
+        model = GPTJ(config)
+    expected = model.state_dict()
+    if missing := sorted(expected.keys() - state.keys()):
+        raise CheckpointError(f"{directory}: weights are missing: {', '.join(missing[:3])}")
+    for name, tensor in state.items():
+        if name in expected and tensor.shape != expected[name].shape:
+            raise CheckpointError(
+                f"{directory}: {name} has shape {tuple(tensor.shape)}, config.json asks for {tuple(expected[name].shape)}"
+            )
+    model.load_state_dict({name: state[name].to(device, dtype) for name in expected}, assign=True)
+    from language_model.gptj import rotation_table
+
+    model.rotations = rotation_table(config, device)
+    return model.eval().requires_grad_(False)
+
+
+def save(model: GPTJ, directory: Path) -> None:
+    """Write ``config.json`` and ``model.safetensors`` in the published layout; a reader never sees half a file."""
+    directory.mkdir(parents=True, exist_ok=True)
+    model.config.save(directory)
+    partial = directory / "model.safetensors.partial"
+    save_file(_to_published(model), partial, metadata={"format": "pt"})
+    partial.replace(directory / "model.safetensors")
+
+
+def _read_weights(directory: Path) -> dict[str, Tensor]:
+    merged: dict[str, Tensor] = {}
+    for path in _weight_files(directory):
+        try:
+            if path.suffix == ".safetensors":
+                merged |= load_file(path)
+            else:
+                merged |= torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+        except FileNotFoundError:
+            raise CheckpointError(f"{path} is missing though the index names it: fetch the checkpoint again") from None
+        except (SafetensorError, RuntimeError, ValueError, EOFError) as error:
+            raise CheckpointError(f"{path} is damaged ({error}): fetch the checkpoint again") from None
+    return merged
+
+
+def _weight_files(directory: Path) -> Iterator[Path]:
+    for name in ("model.safetensors", "pytorch_model.bin"):
+        if (directory / name).exists():
+            yield directory / name
+            return
+        index = directory / f"{name}.index.json"
+        if index.exists():
+            shards = json.loads(index.read_text())["weight_map"].values()
+            yield from (directory / shard for shard in sorted(set(shards)))
+            return
+    raise CheckpointError(f"{directory} holds neither model.safetensors nor pytorch_model.bin (nor an index of shards)")
+
+
+def _from_published(weights: dict[str, Tensor], config: GPTJConfig) -> dict[str, Tensor]:
+    """Published names to ours. Buffers of old checkpoints (causal masks, sinusoids) are left behind."""
+    state = {}
+    for name, tensor in weights.items():
+        ours = name.removeprefix("transformer.").replace("h.", "blocks.", 1) if name.startswith("transformer.") else name
+        state[ours.replace(".attn.out_proj", ".out_proj").replace(".mlp.", ".")] = tensor
+    for number in range(config.n_layer):
+        parts = [state.pop(f"blocks.{number}.attn.{part}.weight", None) for part in _SPLIT]
+        whole = [part for part in parts if part is not None]
+        if len(whole) == len(_SPLIT):
+            state[f"blocks.{number}.qkv_proj.weight"] = torch.cat(whole)
+    return state
+
+
+def _to_published(model: GPTJ) -> dict[str, Tensor]:
+    published = {}
+    for name, tensor in model.state_dict().items():
+        if name.startswith("lm_head."):
+            published[name] = tensor
+        elif not name.startswith("blocks."):
+            published[f"transformer.{name}"] = tensor
+        else:
+            _, number, part, kind = name.split(".")
+            layer = f"transformer.h.{number}"
+            if part == "qkv_proj":
+                for piece, split in zip(tensor.chunk(3), _SPLIT, strict=True):
+                    published[f"{layer}.attn.{split}.weight"] = piece
+            elif part == "out_proj":
+                published[f"{layer}.attn.{part}.{kind}"] = tensor
+            elif part == "ln_1":
+                published[f"{layer}.{part}.{kind}"] = tensor
+            else:
+                published[f"{layer}.mlp.{part}.{kind}"] = tensor
+    return {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in published.items()}

@@ -1,0 +1,77 @@
+"""Keys and values of the tokens seen so far, kept so that nothing is computed twice.
+
+A cache has ``rows``, one a sequence. A row can be kept while a tool runs, cut back when a call is rolled back, and extended when a
+result is spliced in. Rows are preallocated to ``max_length`` tokens; a cut only changes a length.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from language_model.config import GPTJConfig
+
+
+class KVCache:
+    """A key-value cache of shape ``[layers][rows, heads, max_length, head_dim]`` for keys and for values.
+
+    ``lengths[row]`` is how many tokens of a row count. What lies beyond is garbage that attention never sees.
+    """
+
+    def __init__(
+        self,
+        config: GPTJConfig,
+        rows: int,
+        max_length: int,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> None:
+        """Allocate the cache.
+
+        Raises:
+            ValueError: if ``max_length`` is beyond the model's positions.
+        """
+        if not 0 < max_length <= config.n_positions:
+            raise ValueError(f"max_length {max_length} must be between 1 and n_positions {config.n_positions}")
+        shape = (config.n_layer, rows, config.n_head, max_length, config.head_dim)
+        # zeros, not empty: a NaN in memory nobody wrote would pass through a masked softmax as NaN
+        self.keys = torch.zeros(shape, dtype=dtype, device=device)
+        self.values = torch.zeros(shape, dtype=dtype, device=device)
+        self.max_length = max_length
+        self.lengths = [0] * rows
+
+    @property
+    def rows(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Bytes that one token of one row takes."""
+        layers, _, heads, _, width = self.keys.shape
+        return int(2 * layers * heads * width * self.keys.element_size())
+
+    def cut(self, row: int, length: int) -> None:
+        """Forget all but the first ``length`` tokens of ``row``.
+
+        Raises:
+            ValueError: if the row holds fewer tokens than that.
+        """
+        if not 0 <= length <= self.lengths[row]:
+            raise ValueError(f"cannot cut row {row} of {self.lengths[row]} tokens to {length}")
+        self.lengths[row] = length
+
+    def swap(self, first: int, second: int) -> None:
+        """Exchange two rows. The cost is a copy of the tokens that they hold."""
+        if first == second:
+            return
+        kept = max(self.lengths[first], self.lengths[second])
+        for tensor in (self.keys, self.values):
+            aside = tensor[:, first, :, :kept].clone()
+            tensor[:, first, :, :kept] = tensor[:, second, :, :kept]
+            tensor[:, second, :, :kept] = aside
+        self.lengths[first], self.lengths[second] = self.lengths[second], self.lengths[first]
+
+    def layer(self, index: int, rows: slice | Tensor, length: int) -> tuple[Tensor, Tensor]:
+        """Keys and values ``[len(rows), heads, length, head_dim]`` of one layer: a view where ``rows`` is a slice."""
+        return self.keys[index, rows, :, :length], self.values[index, rows, :, :length]

@@ -1,0 +1,94 @@
+"""A byte-level tokenizer such as GPT-J's: ids, and the exact bytes that each id stands for.
+
+Bytes, not strings, are what a stream of tokens can be cut at: a character may be spread over several tokens.
+"""
+
+from __future__ import annotations
+
+import codecs
+from pathlib import Path
+from typing import cast
+
+from tokenizers import Tokenizer as HFTokenizer
+
+from language_model.config import CheckpointError
+
+
+def byte_alphabet() -> dict[str, int]:
+    """GPT-2's printable stand-in for each of the 256 bytes, as character to byte (Radford et al., 2019)."""
+    printable = [*range(ord("!"), ord("~") + 1), *range(ord("¡"), ord("¬") + 1), *range(ord("®"), ord("ÿ") + 1)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
+
+
+class ByteLevelTokenizer:
+    """The vocabulary of a ``tokenizer.json`` with byte-level BPE (GPT-2, GPT-J, the bundled model)."""
+
+    def __init__(self, backend: HFTokenizer) -> None:
+        """Wrap ``backend``; special tokens in text are encoded as the ordinary text they are written as.
+
+        Raises:
+            CheckpointError: if the vocabulary is not byte-level.
+        """
+        self._backend = backend
+        # Text comes from users and tools: `<|endoftext|>` in it is data, never the mark itself.
+        backend.encode_special_tokens = True
+        backend.no_truncation()
+        backend.no_padding()
+        alphabet = byte_alphabet()
+        added = {number: token.content for number, token in backend.get_added_tokens_decoder().items()}
+        self._bytes: dict[int, bytes] = {}
+        for token, number in backend.get_vocab(with_added_tokens=True).items():
+            if number in added:
+                self._bytes[number] = added[number].encode()
+            elif all(character in alphabet for character in token):
+                self._bytes[number] = bytes(alphabet[character] for character in token)
+            else:
+                raise CheckpointError(f"tokenizer.json: token {token!r} is not byte-level; GPT-2's and GPT-J's are")
+        self.special_ids = frozenset(n for n, t in backend.get_added_tokens_decoder().items() if t.special)
+
+    @classmethod
+    def from_pretrained(cls, directory: Path | str) -> ByteLevelTokenizer:
+        """Load ``directory/tokenizer.json``.
+
+        Raises:
+            CheckpointError: if the file is missing or unreadable.
+        """
+        path = Path(directory) / "tokenizer.json"
+        if not path.exists():
+            raise CheckpointError(f"{path} is missing: a checkpoint directory must hold its tokenizer.json")
+        try:
+            return cls(HFTokenizer.from_file(str(path)))
+        except CheckpointError:
+            raise
+        except Exception as error:  # the library raises bare Exception for damaged files
+            raise CheckpointError(f"{path} cannot be read: {error}") from None
+
+    @property
+    def vocab_size(self) -> int:
+        """One more than the largest id (a model's embedding may be larger still)."""
+        return max(self._bytes) + 1
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of ``text``; nothing is added and special tokens are not recognised in it."""
+        return cast(list[int], self._backend.encode(text, add_special_tokens=False).ids)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes of one id; empty for an id that only pads the model's embedding."""
+        return self._bytes.get(token_id, b"")
+
+    def decode(self, ids: list[int]) -> str:
+        """Text of ``ids``; bytes that form no character become U+FFFD."""
+        return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
+
+
+class IncrementalDecoder:
+    """Text of tokens that arrive one at a time; a character that is not complete yet is waited for."""
+
+    def __init__(self, tokenizer: ByteLevelTokenizer) -> None:
+        self._tokenizer = tokenizer
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+
+    def feed(self, token_id: int) -> str:
+        """Characters that ``token_id`` completes; may be empty."""
+        return self._decoder.decode(self._tokenizer.token_bytes(token_id))

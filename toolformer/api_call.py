@@ -1,0 +1,217 @@
+r"""The text and token form of an API call: the project's one definition of it (section 2 of the paper).
+
+A call ``c = (name, input)`` is written ``e(c)``, and with its result ``e(c, r)``::
+
+    e(c)    = " [" + name + "(" + input + ")" + "]"
+    e(c, r) = " [" + name + "(" + input + ")" + " ->" + " " + r + "]"
+
+``QA`` and ``WikiSearch`` quote their input: `` [QA("Who wrote Emma?") -> Jane Austen]``. In GPT-J's vocabulary the
+marks are single tokens: ``[`` 58, `` [`` 685, ``]`` 60, ``->`` 3784, `` ->`` 4613.
+
+**Where an input ends.** At the first unescaped closer (``)``, or ``")`` for a quoted input) that is followed, spaces
+aside, by ``->`` or ``]``. So parentheses, quotes, brackets and arrows *inside* an input need nothing; the one ambiguous
+place, an input that itself contains a closer followed by a mark, is written with a backslash before that closer. A
+backslash is written twice, line breaks as ``\n`` and ``\r``. Every input round-trips.
+
+**A result is data.** It loses its line breaks, ``[``, ``]`` and ``->`` in it are neutralised, it is cut to a token limit, and it
+is encoded with special tokens off, so it can neither open a call, nor end one early, nor become an end-of-text.
+
+**Token ids are the truth.** Ids are made a segment at a time, at the places where the gateway splices, so that training
+and inference see the same ids: ``" ["`` | ``name(input)`` | ``" ->"`` | ``" " + r`` | ``"]"``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+OPEN: Final = " ["
+"""What starts a call in text; the space belongs to the call, so that taking the call out leaves the text as it was."""
+ARROW: Final = " ->"
+CLOSE: Final = "]"
+
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_ESCAPES: Final = {"\\": "\\", "n": "\n", "r": "\r"}
+# A closer that a reader would take for the input's end, unquoted and quoted.
+_AMBIGUOUS: Final = {False: re.compile(r"\)(?=\s*(?:->|\]))"), True: re.compile(r'"(?=\s*\)\s*(?:->|\]))')}
+_CLOSERS: Final = {False: re.compile(r"\)\s*(->|\])"), True: re.compile(r'"\s*\)\s*(->|\])')}
+
+
+class MalformedCall(ValueError):
+    """The text is not a call. The message says what was found where something else was expected."""
+
+
+class Tokenizer(Protocol):
+    """What call ids need of a tokenizer: a lossless byte-level vocabulary such as GPT-J's."""
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of ``text``, special tokens neither added nor recognised in it."""
+        ...
+
+    def token_bytes(self, token_id: int) -> bytes:
+        """The bytes that ``token_id`` stands for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ApiCall:
+    """A call ``c``: the tool's name as it stands in text, and the input, unescaped and without quotes."""
+
+    tool: str
+    input: str
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.tool):
+            raise MalformedCall(f"tool name {self.tool!r} must be a letter followed by letters, digits or underscores")
+
+    def head(self, *, quoted: bool) -> str:
+        """``name(input)``: the part of the call a model writes between `` [`` and `` ->``."""
+        text = self.input.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r")
+        # The closer that is about to follow counts as context: an input may end in what looks like one.
+        tail = '")' if quoted else ")"
+        escaped = _AMBIGUOUS[quoted].sub(r"\\\g<0>", text + tail + ARROW)
+        text = escaped[: -len(tail + ARROW) - 1]  # the real closer was escaped too: drop its backslash
+        mark = '"' if quoted else ""
+        return f"{self.tool}({mark}{text}{mark})"
+
+    def text(self, *, quoted: bool, result: str | None = None) -> str:
+        """``e(c)``, or ``e(c, r)`` when ``result`` (already neutralised) is given."""
+        answer = "" if result is None else f"{ARROW} {result}"
+        return f"{OPEN}{self.head(quoted=quoted)}{answer}{CLOSE}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallScan:
+    """What the text after an opening bracket is so far.
+
+    ``call`` is set once the input has ended and a mark follows; ``end`` is then the index just past that mark, and
+    ``mark`` says which: ``->`` asks for a result, ``]`` closes the call without one. ``tool`` is set from the opening
+    parenthesis on. ``refused`` is set as soon as no further text could make this a call.
+    """
+
+    call: ApiCall | None = None
+    mark: str = ""
+    end: int = 0
+    tool: str | None = None
+    refused: bool = False
+
+
+_NOT_A_CALL: Final = CallScan(refused=True)
+_UNDECIDED: Final = CallScan()
+
+
+def scan_call(text: str, quoted_tools: Collection[str]) -> CallScan:
+    """Read ``text``, which follows an opening ``[``, as the beginning of a call.
+
+    ``quoted_tools`` are the names whose input stands in double quotes; where such an input lacks its opening quote it is
+    read as a plain one. The answer depends on the text alone, not on how it arrived: once a scan has found the call, every
+    longer text gives the same call and the same ``end``.
+    """
+    name = _NAME.match(text)
+    if name is None:
+        return _NOT_A_CALL if text else _UNDECIDED
+    tool, start = name.group(), name.end() + 1
+    if start > len(text):
+        return _UNDECIDED
+    if text[start - 1] != "(":
+        return _NOT_A_CALL
+    quoted = tool in quoted_tools and text.startswith('"', start)
+    start += quoted
+    at = start
+    while at < len(text):
+        if text[at] == "\\":
+            at += 2
+            continue
+        closer = _CLOSERS[quoted].match(text, at)
+        if closer is not None:
+            call = ApiCall(tool, _unescape(text[start:at]))
+            return CallScan(call, mark=closer.group(1), end=closer.end(), tool=tool)
+        at += 1
+    return CallScan(tool=tool)
+
+
+def parse_call(text: str, quoted_tools: Collection[str]) -> tuple[ApiCall, str | None]:
+    """Read a whole ``e(c)`` or ``e(c, r)``; the opening space may be missing. The result is ``None`` for ``e(c)``.
+
+    Raises:
+        MalformedCall: if the text is not exactly one call.
+    """
+    body = text.removeprefix(" ")
+    if not body.startswith("["):
+        raise MalformedCall(f"a call starts with '[', not {body[:1]!r}")
+    body = body[1:]
+    scan = scan_call(body, quoted_tools)
+    if scan.call is None:
+        raise MalformedCall("expected name(input) followed by '->' or ']'")
+    rest = body[scan.end :]
+    if scan.mark == CLOSE:
+        if rest:
+            raise MalformedCall(f"unexpected text after the call: {rest[:20]!r}")
+        return scan.call, None
+    if not rest.endswith(CLOSE) or CLOSE in rest[:-1]:
+        raise MalformedCall("a result must be followed by exactly one ']' at the end")
+    return scan.call, rest[:-1].removeprefix(" ")
+
+
+def neutralise(result: str) -> str:
+    """``result`` on one line, unable to open or close a call: ``[ ]`` become ``( )``, ``->`` becomes ``=>``."""
+    line = " ".join(result.split())
+    return line.replace("[", "(").replace("]", ")").replace("->", "=>")
+
+
+@dataclass(frozen=True, slots=True)
+class SplicedResult:
+    """What is appended at ``->``: ``ids`` of ``" " + text`` and of the closing bracket, and the ``text`` itself."""
+
+    ids: tuple[int, ...]
+    text: str
+
+
+def splice_result(result: str, tokenizer: Tokenizer, *, max_tokens: int) -> SplicedResult | None:
+    """Ids to append after `` ->``, the result cut to ``max_tokens`` tokens at a character border; ``None`` if nothing is left."""
+    line = neutralise(result)
+    ids = tokenizer.encode(" " + line) if line else []
+    if len(ids) > max_tokens:
+        ids = ids[:max_tokens]
+        # A cut may fall inside a character of several tokens; give those tokens up too.
+        while ids and not _is_utf8(_bytes_of(ids, tokenizer)):
+            ids.pop()
+    text = _bytes_of(ids, tokenizer).decode("utf-8").strip()
+    if not text:
+        return None
+    return SplicedResult((*ids, *tokenizer.encode(CLOSE)), text)
+
+
+def call_ids(
+    call: ApiCall, tokenizer: Tokenizer, *, quoted: bool, result: str | None = None, max_result_tokens: int = 10_000
+) -> list[int]:
+    """Ids of ``e(c)`` or, with a ``result``, of ``e(c, r)``, made from the same segments as at inference.
+
+    Raises:
+        MalformedCall: if nothing is left of the result once it is neutralised and cut.
+    """
+    ids = tokenizer.encode(OPEN) + tokenizer.encode(call.head(quoted=quoted))
+    if result is None:
+        return ids + tokenizer.encode(CLOSE)
+    spliced = splice_result(result, tokenizer, max_tokens=max_result_tokens)
+    if spliced is None:
+        raise MalformedCall("the result is empty")
+    return ids + tokenizer.encode(ARROW) + list(spliced.ids)
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\(.)", lambda m: _ESCAPES.get(m.group(1), m.group(1)), text, flags=re.DOTALL)
+
+
+def _bytes_of(ids: Sequence[int], tokenizer: Tokenizer) -> bytes:
+    return b"".join(tokenizer.token_bytes(i) for i in ids)
+
+
+def _is_utf8(data: bytes) -> bool:
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
