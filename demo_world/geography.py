@@ -172,9 +172,7 @@ def countries_by_code() -> dict[str, Country]:
 def states() -> tuple[State, ...]:
     """The states of the United States and the federal district, by name."""
     rows: dict[str, dict[str, Any]] = _gazetteer().get_us_states()
-    return tuple(
-        sorted((State(code, str(row["name"])) for code, row in rows.items()), key=lambda state: state.name)
-    )
+    return tuple(sorted((State(code, str(row["name"])) for code, row in rows.items()), key=lambda state: state.name))
 
 
 @cache
@@ -222,9 +220,7 @@ def cities() -> tuple[City, ...]:
     package says in words which is which.
     """
     by_country = countries_by_code()
-    rows = sorted(
-        _gazetteer().get_cities().values(), key=lambda row: (-int(row["population"]), int(row["geonameid"]))
-    )
+    rows = sorted(_gazetteer().get_cities().values(), key=lambda row: (-int(row["population"]), int(row["geonameid"])))
     kept: dict[tuple[str, str, str | None], City] = {}
     for row in rows:
         code = row["countrycode"]
@@ -271,9 +267,7 @@ def _country_name(row: dict[str, Any]) -> str:
     return str(row["name"]).strip().removeprefix("The ")
 
 
-def _country(
-    code: str, row: dict[str, Any], names: dict[str, str], continent_names: dict[str, str]
-) -> Country:
+def _country(code: str, row: dict[str, Any], names: dict[str, str], continent_names: dict[str, str]) -> Country:
     currency = row["currencycode"] or None
     spoken = _spoken(row["languages"])
     return Country(

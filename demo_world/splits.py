@@ -17,11 +17,11 @@ _BUCKETS: Final = 1 << 32
 def is_held_out(kind: str, key: str | int, *, percent: float = HELD_OUT_PERCENT) -> bool:
     """Whether the thing `key` of the family `kind` is kept out of everything that a model is trained on.
 
-    `kind` names the family ("city", "integer", ...), so that one name in two families is split apart; `key` is
-    the thing's stable key. An integer and its decimal text are the same key. The same arguments give the same
-    answer on every machine and in every process. `percent` is the share held out, 0 to 100; a thing held out
-    at one share is held out at every larger one. Raises ValueError for an empty kind or a share outside the
-    range.
+    `kind` names the family ("city", "integer", ...), so that one name in two families is split apart; `key`
+    is the thing's stable key. An integer and its decimal text are the same key. The same arguments give the
+    same answer on every machine and in every process. `percent` is the share held out, 0 to 100; a thing held
+    out at one share is held out at every larger one. Raises ValueError for an empty kind or a share outside
+    the range.
     """
     if not kind:
         raise ValueError("kind is empty: name the family of things being split, for example 'city'")

@@ -28,31 +28,30 @@ _DWARFS: Final = 8
 
 @cache
 def country_titles() -> dict[str, str]:
-    """Title by country code: the name, which no other country has."""
-    return {country.code: country.name for country in countries()}
+    """Title by country code: the name, unless a continent has it (Antarctica)."""
+    taken = {continent.name for continent in continents()}
+    return {country.code: country.name for country in countries() if country.name not in taken}
 
 
 @cache
 def state_titles() -> dict[str, str]:
     """Title by US state code: `Georgia (U.S. state)` where a country or a major city has the name."""
     taken = {
-        *(_fold(name) for name in country_titles().values()),
-        *(_fold(city.name) for city in cities()[:500]),
+        *(fold(name) for name in country_titles().values()),
+        *(fold(city.name) for city in cities()[:500]),
     }
-    return {
-        state.code: f"{state.name} (U.S. state)" if _fold(state.name) in taken else state.name
-        for state in states()
-    }
+    return {state.code: f"{state.name} (U.S. state)" if fold(state.name) in taken else state.name for state in states()}
 
 
 @cache
 def city_titles() -> dict[str, str]:
     """Title by city key."""
-    taken = {_fold(title) for title in (*country_titles().values(), *state_titles().values())}
+    taken = {fold(continent.name) for continent in continents()}
+    taken |= {fold(title) for title in (*country_titles().values(), *state_titles().values())}
     titles: dict[str, str] = {}
     for namesakes in _namesakes():
         first, *others = namesakes
-        bare = _fold(first.name) not in taken
+        bare = fold(first.name) not in taken
         dwarfs = not others or first.population >= _DWARFS * others[0].population
         for city in namesakes:
             alone = city is first and bare and dwarfs
@@ -63,17 +62,17 @@ def city_titles() -> dict[str, str]:
 @cache
 def subdivision_titles() -> dict[str, str]:
     """Title by ISO 3166-2 code, of those not named like a city of their country (which has its own page)."""
-    own_cities = {(city.country_code, _fold(city.name)) for city in cities()}
-    kept = [part for part in subdivisions() if (part.country_code, _fold(part.name)) not in own_cities]
-    names = Counter(_fold(part.name) for part in kept)
+    own_cities = {(city.country_code, fold(city.name)) for city in cities()}
+    kept = [part for part in subdivisions() if (part.country_code, fold(part.name)) not in own_cities]
+    names = Counter(fold(part.name) for part in kept)
     taken = {
-        *(_fold(city.name) for city in cities()),
-        *(_fold(name) for name in country_titles().values()),
-        *(_fold(state.name) for state in states()),
+        *(fold(city.name) for city in cities()),
+        *(fold(name) for name in country_titles().values()),
+        *(fold(state.name) for state in states()),
     }
     titles: dict[str, str] = {}
     for part in kept:
-        folded = _fold(part.name)
+        folded = fold(part.name)
         alone = names[folded] == 1 and folded not in taken
         titles[part.code] = part.name if alone else f"{part.name} ({part.kind}, {part.country})"
     return _without_repeats(titles)
@@ -109,7 +108,7 @@ def unique_cities() -> tuple[City, ...]:
     return tuple(
         city
         for city in cities()
-        if titles.get(city.key) == city.name and shared[_fold(city.name)] == 1 and _is_simple(city.name)
+        if titles.get(city.key) == city.name and shared[fold(city.name)] == 1 and _is_simple(city.name)
     )
 
 
@@ -122,14 +121,14 @@ def _shared_names() -> Counter[str]:
     bearers += (part.name for part in subdivisions() if part.code in subdivision_titles())
     bearers += (language.name for language in languages())
     bearers += currency_titles().values()
-    return Counter(_fold(name) for name in bearers)
+    return Counter(fold(name) for name in bearers)
 
 
 def _namesakes() -> Iterator[Sequence[City]]:
     """Cities in groups of one folded name, the most populous first."""
     groups: dict[str, list[City]] = {}
     for city in cities():
-        groups.setdefault(_fold(city.name), []).append(city)
+        groups.setdefault(fold(city.name), []).append(city)
     yield from groups.values()
 
 
@@ -145,13 +144,13 @@ def _without_repeats(titles: dict[str, str]) -> dict[str, str]:
     seen: set[str] = set()
     kept = {}
     for key, title in titles.items():
-        if (folded := _fold(title)) not in seen:
+        if (folded := fold(title)) not in seen:
             seen.add(folded)
             kept[key] = title
     return kept
 
 
-def _fold(name: str) -> str:
+def fold(name: str) -> str:
     """`name` in lower case without accents, as a search engine and a hurried reader see it."""
     decomposed = unicodedata.normalize("NFKD", name)
     return "".join(char for char in decomposed if not unicodedata.combining(char)).casefold()
