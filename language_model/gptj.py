@@ -13,7 +13,7 @@ from typing import cast
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812, the field's name for it
+from torch.nn import functional as F  # noqa: N812
 
 from language_model.config import GPTJConfig
 from language_model.kv_cache import KVCache

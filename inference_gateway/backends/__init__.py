@@ -1,0 +1,1 @@
+"""What drives decoding machines: the local engine, or a remote completion server."""

@@ -1,0 +1,85 @@
+"""The seam between completions and what computes their tokens.
+
+Above it, ``completion.py`` calls tools and speaks to clients. Below it, a backend chooses tokens and drives the decoding machine.
+``local.py`` runs the engine of this process.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from typing import Protocol
+
+from inference_gateway.core import CompletionRequest, FinishReason
+from inference_gateway.decoding import Action, CallForm, CallVocabulary, VocabularyTokenizer
+from toolformer.api_call import SplicedResult
+
+
+class BackendBusy(Exception):
+    """No more completions are taken now; try again after ``retry_after`` seconds."""
+
+    def __init__(self, message: str, retry_after: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class Session(Protocol):
+    """One completion being computed.
+
+    Iterating gives the machine's actions, ending after :class:`~inference_gateway.decoding.Done`. After
+    :class:`~inference_gateway.decoding.Pause` nothing more comes until :meth:`splice` or :meth:`give_up`.
+    """
+
+    @property
+    def room(self) -> int:
+        """Tokens that still fit this sequence. Only meaningful while it is paused."""
+        ...
+
+    def __aiter__(self) -> AsyncIterator[Action]: ...
+
+    def splice(self, result: SplicedResult) -> None:
+        """Resume with the tool's result."""
+        ...
+
+    def give_up(self) -> None:
+        """Resume without a result."""
+        ...
+
+    def finish(self, reason: FinishReason, message: str = "") -> None:
+        """End early; the iterator still gives the terminal action."""
+        ...
+
+    def close(self) -> None:
+        """Free everything, from any state, at once. Safe to repeat."""
+        ...
+
+
+class Backend(Protocol):
+    """Computes completions of one model."""
+
+    @property
+    def model_name(self) -> str: ...
+
+    @property
+    def tokenizer(self) -> VocabularyTokenizer: ...
+
+    @property
+    def vocabulary(self) -> CallVocabulary: ...
+
+    @property
+    def max_model_len(self) -> int:
+        """Most tokens of one sequence: prompt, completion and spliced results."""
+        ...
+
+    async def start(self) -> None: ...
+
+    async def stop(self) -> None: ...
+
+    def ready(self) -> bool: ...
+
+    def open(self, request: CompletionRequest, tools: Mapping[str, CallForm]) -> Session:
+        """Begin a completion that may call ``tools``.
+
+        Raises:
+            BackendBusy: if the queue is full.
+        """
+        ...

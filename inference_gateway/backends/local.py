@@ -1,0 +1,114 @@
+"""The backend that runs GPT-J in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+
+import torch
+
+from inference_gateway.backends.base import BackendBusy
+from inference_gateway.core import CompletionRequest, FinishReason
+from inference_gateway.decoding import Action, CallForm, CallVocabulary, DecodingMachine, Done
+from inference_gateway.engine.engine import Engine, EngineLimits, EngineStats
+from language_model.gptj import GPTJ
+from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.api_call import SplicedResult
+
+log = logging.getLogger(__name__)
+
+
+class LocalSession:
+    """A completion in the local engine; see :class:`~inference_gateway.backends.base.Session`."""
+
+    def __init__(self, engine: Engine, request: CompletionRequest, machine: DecodingMachine) -> None:
+        self._engine = engine
+        self._machine = machine
+        self._prompt_length = len(request.prompt_ids)
+        self._actions: asyncio.Queue[Action] = asyncio.Queue()
+        self._sequence = engine.submit(request, machine, self._receive)
+
+    @property
+    def room(self) -> int:
+        return self._engine.limits.max_model_len - self._prompt_length - len(self._machine.ids)
+
+    async def __aiter__(self) -> AsyncIterator[Action]:
+        while True:
+            action = await self._actions.get()
+            yield action
+            if isinstance(action, Done):
+                return
+
+    def splice(self, result: SplicedResult) -> None:
+        self._engine.splice(self._sequence, result)
+
+    def give_up(self) -> None:
+        self._engine.give_up(self._sequence)
+
+    def finish(self, reason: FinishReason, message: str = "") -> None:
+        self._engine.finish(self._sequence, reason, message)
+
+    def close(self) -> None:
+        self._engine.abort(self._sequence)
+
+    def _receive(self, actions: list[Action]) -> None:
+        for action in actions:
+            self._actions.put_nowait(action)
+
+
+class LocalBackend:
+    """GPT-J on this machine's CPU or GPU.
+
+    ``limits.max_model_len`` is capped by the model's positions.
+    """
+
+    def __init__(self, model: GPTJ, tokenizer: ByteLevelTokenizer, model_name: str, limits: EngineLimits) -> None:
+        self.model_name = model_name
+        self.tokenizer = tokenizer
+        self.vocabulary = CallVocabulary.of(tokenizer, [model.config.eos_token_id])
+        self.max_model_len = min(limits.max_model_len, model.config.n_positions)
+        capped = EngineLimits(limits.max_sequences, self.max_model_len, limits.max_waiting, limits.prefill_tokens)
+        self._engine = Engine(model, self.vocabulary, capped)
+
+    @classmethod
+    def load(
+        cls,
+        directory: Path,
+        *,
+        limits: EngineLimits,
+        dtype: torch.dtype = torch.float32,
+        device: str = "cpu",
+        model_name: str | None = None,
+    ) -> LocalBackend:
+        """Load a checkpoint directory; the model is named after it unless ``model_name`` is given.
+
+        Raises:
+            CheckpointError: if the checkpoint cannot be used.
+        """
+        tokenizer = ByteLevelTokenizer.from_pretrained(directory)
+        model = GPTJ.from_pretrained(directory, dtype=dtype, device=device)
+        return cls(model, tokenizer, model_name or directory.name, limits)
+
+    async def start(self) -> None:
+        self._engine.start()
+
+    async def stop(self) -> None:
+        await self._engine.stop()
+
+    def ready(self) -> bool:
+        return self._engine.alive
+
+    def open(self, request: CompletionRequest, tools: Mapping[str, CallForm]) -> LocalSession:
+        if self.stats().waiting >= self._engine.limits.max_waiting:
+            raise BackendBusy(f"{self._engine.limits.max_waiting} completions are waiting already")
+        return LocalSession(self._engine, request, DecodingMachine(request, self.vocabulary, tools))
+
+    def stats(self) -> EngineStats:
+        """Counts for metrics."""
+        return self._engine.stats()
+
+    @property
+    def cache_bytes_per_token(self) -> int:
+        return self._engine.cache_bytes_per_token

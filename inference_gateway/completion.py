@@ -1,0 +1,112 @@
+"""One completion, from request to terminal event: backend steps, decoding, tools, events.
+
+The machine decides, the backend computes, the tool client calls; this module joins them. Whatever happens, a stream that is read to its
+end gives exactly one :class:`~inference_gateway.core.Finished`, and a stream that is closed early frees its sequence, also during a call.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Mapping
+from typing import Protocol
+
+from inference_gateway.backends.base import Backend, Session
+from inference_gateway.core import (
+    CallFinished,
+    CallStarted,
+    CompletionRequest,
+    Event,
+    Finished,
+    TextDelta,
+    ToolCallRecord,
+)
+from inference_gateway.decoding import CallRefused, Done, Emit, Pause
+from toolformer.api_call import splice_result
+from toolformer.tool_client import ToolResult
+from toolformer.tools import Tool, ToolRegistry
+
+
+class ToolCaller(Protocol):
+    """The part of :class:`toolformer.tool_client.ToolClient` used here. It never raises for a tool's trouble."""
+
+    async def call(
+        self,
+        name: str,
+        tool_input: str,
+        *,
+        date: str | None = None,
+        timeout: float | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> ToolResult: ...
+
+
+class Completer:
+    """Completes prompts with tools."""
+
+    def __init__(self, backend: Backend, registry: ToolRegistry, tools: ToolCaller) -> None:
+        self.backend = backend
+        self.registry = registry
+        self._tools = tools
+
+    async def stream(self, request: CompletionRequest) -> AsyncGenerator[Event, None]:
+        """The events of one completion.
+
+        Raises:
+            BackendBusy: before the first event, if no more completions are taken now.
+            UnknownTool: if ``request.tools`` names a tool that the registry lacks.
+        """
+        offered = {name: self.registry.get(name) for name in request.tools}
+        deadline = time.monotonic() + request.timeout
+        session = self.backend.open(request, offered)
+        # The wall-clock limit ends the sequence wherever it is; the terminal event then comes the usual way.
+        alarm = asyncio.get_running_loop().call_later(
+            request.timeout, session.finish, "timeout", f"the completion took longer than {request.timeout:g} s"
+        )
+        try:
+            async for action in session:
+                match action:
+                    case Emit(text):
+                        yield TextDelta(text)
+                    case Pause(call, offset):
+                        yield CallStarted(call.tool, call.input, offset)
+                        record = await self._answer(session, request, offered[call.tool], action, deadline)
+                        yield CallFinished(record)
+                    case CallRefused(call, offset, code, message):
+                        error = f"{code}: {message}"
+                        yield CallFinished(ToolCallRecord(call.tool, call.input, None, error, offset, 0.0))
+                    case Done(reason, usage, message):
+                        yield Finished(reason, usage, message)
+        finally:
+            alarm.cancel()
+            session.close()
+
+    async def _answer(
+        self, session: Session, request: CompletionRequest, tool: Tool, pause: Pause, deadline: float
+    ) -> ToolCallRecord:
+        """Call the tool, resume the session with or without a result, and say how it went."""
+        started = time.monotonic()
+        call = pause.call
+        limit = tool.timeout_s if request.tool_timeout is None else request.tool_timeout
+        result = await self._tools.call(
+            call.tool,
+            call.input,
+            date=request.date if tool.takes_date else None,
+            timeout=max(0.0, min(limit, deadline - started)),
+            headers={"x-request-id": request.request_id} if request.request_id else None,
+        )
+        output, error = None, None
+        if result.error is not None:
+            error = f"{result.error.code}: {result.error.message}"
+        else:
+            spliced = splice_result(result.output or "", self.backend.tokenizer, max_tokens=tool.max_result_tokens)
+            if spliced is None:
+                error = "no_answer: the tool's answer is empty"
+            elif len(spliced.ids) >= session.room:
+                error = f"context_full: the answer does not fit the model's {self.backend.max_model_len} tokens"
+            else:
+                output = spliced.text
+                session.splice(spliced)
+        if error is not None:
+            session.give_up()
+        return ToolCallRecord(call.tool, call.input, output, error, pause.offset, 1000 * (time.monotonic() - started))

@@ -1,0 +1,413 @@
+"""The Toolformer decoding machine (section 4.2 of the paper): pure, no I/O, one completion.
+
+A backend asks :meth:`DecodingMachine.rule` what the next token must obey, chooses a token, and hands it to
+:meth:`DecodingMachine.accept`. What follows comes back as actions: text to show, a call to make, tokens to drop, the end. At ``->`` the machine
+pauses until :meth:`~DecodingMachine.splice` brings the answer or :meth:`~DecodingMachine.give_up` says that there is none.
+
+Text passes two stages. The first finds the bracket that may open a call and keeps the call's text back until its result is in; the second
+finds stop strings in what remains. So nothing that was shown is ever taken back.
+"""
+
+from __future__ import annotations
+
+import codecs
+import enum
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from inference_gateway.core import CompletionRequest, FinishReason, Usage
+from toolformer.api_call import OPEN, ApiCall, SplicedResult, Tokenizer, scan_call
+from toolformer.trigger import TriggerMatcher
+
+_BARE_OPEN: Final = OPEN.strip()
+
+
+class VocabularyTokenizer(Tokenizer, Protocol):
+    """A tokenizer whose whole vocabulary can be walked."""
+
+    @property
+    def vocab_size(self) -> int: ...
+
+
+class CallForm(Protocol):
+    """What decoding needs to know of a tool; :class:`toolformer.tools.Tool` has it."""
+
+    @property
+    def quoted(self) -> bool: ...
+
+    @property
+    def max_input_tokens(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class CallVocabulary:
+    """The tokens of a vocabulary that matter to calls; made once a model.
+
+    ``start_ids``: the API-start tokens `` [`` and ``[``, the preferred one first. ``opening_ids``: every token after which a call
+    may have begun, so that banning them bans calls. ``end_ids``: end of text.
+    """
+
+    tokenizer: Tokenizer
+    start_ids: tuple[int, ...]
+    opening_ids: tuple[int, ...]
+    end_ids: frozenset[int]
+
+    @classmethod
+    def of(cls, tokenizer: VocabularyTokenizer, end_ids: Sequence[int]) -> CallVocabulary:
+        encoded = (tokenizer.encode(OPEN), tokenizer.encode(_BARE_OPEN))
+        opening = []
+        for token in range(tokenizer.vocab_size):
+            _, bracket, rest = tokenizer.token_bytes(token).rpartition(b"[")
+            if bracket and re.fullmatch(rb"(?:[A-Za-z][A-Za-z0-9_]*(?:\(.*)?)?", rest, re.DOTALL):
+                opening.append(token)
+        starts = tuple(ids[0] for ids in encoded if len(ids) == 1)
+        return cls(tokenizer, starts, tuple(opening), frozenset(end_ids))
+
+
+@dataclass(frozen=True, slots=True)
+class StepRule:
+    """What choosing the next token must obey.
+
+    ``start_top_k`` > 0: take an API-start token if it is among that many most likely tokens. ``ban_calls``: no opening token.
+    """
+
+    start_top_k: int = 0
+    ban_calls: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Emit:
+    """Text that will never be taken back."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """The sequence waits at ``->`` for the result of ``call``, which would stand at character ``offset`` of the text."""
+
+    call: ApiCall
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallRefused:
+    """A call that is not made: the model wrote one that repeats, is too long, or asks for no result. A client is told."""
+
+    call: ApiCall
+    offset: int
+    code: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Only the first ``tokens`` tokens of the completion stand; ``append`` follows them without being sampled."""
+
+    tokens: int
+    append: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The end. Nothing follows."""
+
+    reason: FinishReason
+    usage: Usage
+    message: str = ""
+
+
+Action = Emit | Pause | CallRefused | Keep | Done
+
+
+class Phase(enum.Enum):
+    """Where a completion stands."""
+
+    TEXT = "text"
+    CALL = "call"
+    PAUSED = "paused"
+    DONE = "done"
+
+
+@dataclass(slots=True)
+class _Snapshot:
+    """What must be known to continue as if a token had never come."""
+
+    utf8: tuple[bytes, int]
+    held: str
+
+
+@dataclass(slots=True)
+class _OpenCall:
+    """A call being written."""
+
+    first_token: int
+    """Index, in the completion, of the token that holds the opening bracket."""
+    snapshot: _Snapshot
+    before: str
+    """Text that is not the call's but must wait with it, since it came in the same token as the bracket."""
+    opening: str
+    forced: bool
+    text: str = ""
+    call: ApiCall | None = None
+    overshoot: int = 0
+    """Characters after ``->`` that came in the same token."""
+
+
+@dataclass(slots=True)
+class _Tally:
+    made: int = 0
+    spliced: int = 0
+    rolled_back: int = 0
+    calls: int = 0
+    seen: set[ApiCall] = field(default_factory=set)
+
+
+class DecodingMachine:
+    """Turns the tokens of one completion into text, calls and an end.
+
+    ``tools`` maps each name that may be called to its form. ``request`` gives the limits; its ``prompt_ids`` are only counted.
+    """
+
+    def __init__(self, request: CompletionRequest, vocabulary: CallVocabulary, tools: Mapping[str, CallForm]) -> None:
+        self._request = request
+        self._vocabulary = vocabulary
+        self._tools = tools
+        self._quoted = frozenset(name for name, form in tools.items() if form.quoted)
+        self.ids: list[int] = []
+        """The completion's tokens so far, spliced ones included, those of an open call too."""
+        self.phase = Phase.TEXT
+        self._utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._openings = TriggerMatcher((OPEN, _BARE_OPEN))
+        self._stops = TriggerMatcher(request.stop)
+        self._open: _OpenCall | None = None
+        self._start_banned = False
+        self._tally = _Tally()
+        self._length = 0
+        """Characters of text so far, call text included where it is shown."""
+        self.cached_tokens = 0
+        """Prompt tokens that the backend did not compute; set by the backend, reported in the usage."""
+
+    # What a backend needs ------------------------------------------------------------------------------------------
+
+    def rule(self) -> StepRule:
+        """What the next token must obey."""
+        if self.phase is not Phase.TEXT:
+            return StepRule()
+        if not self._calls_left or self._start_banned:
+            return StepRule(ban_calls=True)
+        return StepRule(start_top_k=self._request.api_top_k)
+
+    def accept(self, token: int, *, forced: bool = False) -> list[Action]:
+        """Take the chosen token. ``forced``: it is an API-start token that was taken for being among the top k.
+
+        Raises:
+            RuntimeError: if the machine is paused or done.
+        """
+        if self.phase not in (Phase.TEXT, Phase.CALL):
+            raise RuntimeError(f"a token came while the completion was {self.phase.value}")
+        self._tally.made += 1
+        actions: list[Action] = []
+        if token in self._vocabulary.end_ids:
+            if self.phase is Phase.TEXT:
+                return self.finish("stop")
+            self._tally.rolled_back += 1
+            self._refuse(actions, "unfinished_call", "the text ended inside the call")
+        else:
+            self.ids.append(token)
+            snapshot = _Snapshot(self._utf8.getstate(), self._openings.held)
+            chunk = self._utf8.decode(self._vocabulary.tokenizer.token_bytes(token))
+            if self.phase is Phase.TEXT:
+                self._start_banned = False
+                self._read_text(chunk, snapshot, forced, actions)
+            else:
+                self._read_call(chunk, snapshot, actions)
+        if self.phase in (Phase.TEXT, Phase.CALL) and self._tally.made >= self._request.max_tokens:
+            actions += self.finish("length")
+        return actions
+
+    def splice(self, result: SplicedResult) -> list[Action]:
+        """Put the result behind ``->`` and go on.
+
+        Raises:
+            RuntimeError: if the machine is not paused.
+        """
+        opened = self._paused()
+        actions: list[Action] = []
+        keep, append = len(self.ids), result.ids
+        if opened.overshoot:
+            # The token that completed `->` brought more text: it gives way to one that ends there.
+            chunk = self._vocabulary.tokenizer.token_bytes(self.ids.pop()).decode("utf-8", errors="replace")
+            keep -= 1
+            append = (*self._vocabulary.tokenizer.encode(chunk[: -opened.overshoot]), *append)
+        self.ids += append
+        self._tally.spliced += len(append)
+        self._open, self.phase = None, Phase.TEXT
+        actions.append(Keep(keep, append))
+        self._pass_on(opened.before, actions)
+        if self._request.show_calls and self.phase is Phase.TEXT:
+            call_text = opened.text[: len(opened.text) - opened.overshoot]
+            self._show(f"{opened.opening}{call_text} {result.text}]", actions)
+        if self.phase is Phase.TEXT and self._tally.made >= self._request.max_tokens:
+            actions += self.finish("length")
+        return actions
+
+    def give_up(self) -> list[Action]:
+        """There is no result: the call's tokens are dropped, and its place may not start a call again.
+
+        Raises:
+            RuntimeError: if the machine is not paused.
+        """
+        actions: list[Action] = []
+        self._roll_back(self._paused(), actions)
+        if self._tally.made >= self._request.max_tokens:
+            actions += self.finish("length")
+        return actions
+
+    def finish(self, reason: FinishReason, message: str = "") -> list[Action]:
+        """End the completion from any phase; a call that is not complete is dropped. Does nothing when already done."""
+        if self.done:
+            return []
+        actions: list[Action] = []
+        if self._open is not None:
+            self._roll_back(self._open, actions)
+        match = self._openings.flush()
+        self._pass_on(match.text + (match.trigger or ""), actions)
+        if not self.done:
+            self._end(reason, actions, message)
+        return actions
+
+    @property
+    def done(self) -> bool:
+        """Whether the completion has ended."""
+        return self.phase is Phase.DONE
+
+    @property
+    def usage(self) -> Usage:
+        tally = self._tally
+        return Usage(
+            prompt_tokens=len(self._request.prompt_ids),
+            completion_tokens=tally.made,
+            spliced_tokens=tally.spliced,
+            rolled_back_tokens=tally.rolled_back,
+            cached_tokens=self.cached_tokens,
+        )
+
+    # Reading -------------------------------------------------------------------------------------------------------
+
+    @property
+    def _calls_left(self) -> bool:
+        request = self._request
+        return bool(self._tools) and request.api_top_k > 0 and self._tally.calls < request.max_calls
+
+    def _read_text(self, chunk: str, snapshot: _Snapshot, forced: bool, actions: list[Action]) -> None:
+        if not self._calls_left:
+            self._pass_on(self._openings.held + chunk, actions)
+            self._openings.restore("")
+            return
+        match = self._openings.feed(chunk)
+        if match.trigger is None:
+            self._pass_on(match.text, actions)
+            return
+        self._open = _OpenCall(len(self.ids) - 1, snapshot, match.text, match.trigger, forced)
+        self.phase = Phase.CALL
+        if match.rest:
+            self._read_call(match.rest, snapshot, actions)
+
+    def _read_call(self, chunk: str, snapshot: _Snapshot, actions: list[Action]) -> None:
+        opened = self._open
+        assert opened is not None
+        earlier, opened.text = opened.text, opened.text + chunk
+        scan = scan_call(opened.text, self._quoted)
+        form = self._tools.get(scan.tool) if scan.tool else None
+        if scan.refused or (scan.tool is not None and form is None):
+            if opened.forced:
+                self._roll_back(opened, actions)
+                return
+            # The model's own bracket, and not a call: plain text. What came last may hold another bracket.
+            self._open, self.phase = None, Phase.TEXT
+            self._pass_on(opened.before + opened.opening + earlier, actions)
+            if self.phase is Phase.TEXT:
+                self._read_text(chunk, _Snapshot(snapshot.utf8, ""), False, actions)
+            return
+        if scan.call is None:
+            if form is not None and len(self.ids) - opened.first_token > form.max_input_tokens + _HEAD_TOKENS:
+                self._refuse(actions, "input_too_long", f"the input is longer than {form.max_input_tokens} tokens")
+            return
+        opened.call, opened.overshoot = scan.call, len(opened.text) - scan.end
+        if scan.mark != "->":
+            self._refuse(actions, "no_result_asked", "the call was closed without '->'")
+        elif scan.call in self._tally.seen:
+            self._refuse(actions, "repeated_call", "the same call was made before in this completion")
+        else:
+            self._tally.seen.add(scan.call)
+            self._tally.calls += 1
+            self.phase = Phase.PAUSED
+            actions.append(Pause(scan.call, self._length + len(opened.before)))
+
+    def _refuse(self, actions: list[Action], code: str, message: str) -> None:
+        opened = self._open
+        assert opened is not None
+        call = opened.call
+        if call is None:
+            scan = scan_call(opened.text, self._quoted)
+            if scan.tool is not None:
+                call = ApiCall(scan.tool, opened.text[len(scan.tool) + 1 :].removeprefix('"'))
+        if call is not None:
+            actions.append(CallRefused(call, self._length + len(opened.before), code, message))
+        self._roll_back(opened, actions)
+
+    def _roll_back(self, opened: _OpenCall, actions: list[Action]) -> None:
+        self._tally.rolled_back += len(self.ids) - opened.first_token
+        del self.ids[opened.first_token :]
+        self._utf8.setstate(opened.snapshot.utf8)
+        self._openings.restore(opened.snapshot.held)
+        self._open, self.phase, self._start_banned = None, Phase.TEXT, True
+        actions.append(Keep(len(self.ids)))
+
+    def _paused(self) -> _OpenCall:
+        if self.phase is not Phase.PAUSED or self._open is None:
+            raise RuntimeError(f"a result came while the completion was {self.phase.value}")
+        return self._open
+
+    # Showing -------------------------------------------------------------------------------------------------------
+
+    def _pass_on(self, text: str, actions: list[Action]) -> None:
+        """Text that is no call: shown up to the first stop string."""
+        if not text:
+            return
+        self._length += len(text)
+        match = self._stops.feed(text)
+        _emit(match.text, actions)
+        if match.trigger is not None:
+            self._end("stop", actions)
+
+    def _show(self, call_text: str, actions: list[Action]) -> None:
+        """A finished call's text: stop strings are not looked for in it, nor across it."""
+        match = self._stops.flush()
+        _emit(match.text, actions)
+        if match.trigger is not None:
+            self._end("stop", actions)
+            return
+        self._length += len(call_text)
+        _emit(call_text, actions)
+
+    def _end(self, reason: FinishReason, actions: list[Action], message: str = "") -> None:
+        if self._stops.held:
+            match = self._stops.flush()
+            _emit(match.text, actions)
+            if match.trigger is not None:
+                reason, message = "stop", ""
+        self.phase = Phase.DONE
+        actions.append(Done(reason, self.usage, message))
+
+
+_HEAD_TOKENS: Final = 12
+"""Room for the opening bracket, a tool's name, parentheses, quotes and ``->`` beside an input's tokens."""
+
+
+def _emit(text: str, actions: list[Action]) -> None:
+    if text:
+        actions.append(Emit(text))

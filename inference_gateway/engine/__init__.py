@@ -1,0 +1,1 @@
+"""The local engine: continuous batching on a GPT-J, with sequences that can pause."""

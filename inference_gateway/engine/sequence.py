@@ -1,0 +1,60 @@
+"""One completion inside the engine."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+
+from inference_gateway.core import CompletionRequest
+from inference_gateway.decoding import Action, DecodingMachine
+
+Listener = Callable[[list[Action]], None]
+"""Takes the actions of one step; called in the event loop's thread."""
+
+
+class State(enum.Enum):
+    """Waiting for a row; ready to have its pending tokens computed; decoding; in a tool call; done."""
+
+    WAITING = "waiting"
+    READY = "ready"
+    DECODING = "decoding"
+    IN_CALL = "in_call"
+    DONE = "done"
+
+
+@dataclass(eq=False, slots=True)
+class Sequence:
+    """A request, its decoding machine and its row of the cache (-1: none)."""
+
+    request: CompletionRequest
+    machine: DecodingMachine
+    listener: Listener
+    state: State = State.WAITING
+    row: int = -1
+    generator: torch.Generator | None = field(init=False)
+    """Random numbers of this sequence alone, so that what else runs cannot change what it samples; ``None`` when greedy."""
+
+    def __post_init__(self) -> None:
+        sampling = self.request.sampling
+        self.generator = None
+        if sampling.temperature > 0:
+            self.generator = torch.Generator()
+            if sampling.seed is None:
+                self.generator.seed()
+            else:
+                self.generator.manual_seed(sampling.seed)
+
+    @property
+    def length(self) -> int:
+        """Tokens of prompt and completion."""
+        return len(self.request.prompt_ids) + len(self.machine.ids)
+
+    def tokens_from(self, start: int) -> list[int]:
+        """The tokens from index ``start`` of prompt and completion on."""
+        prompt = self.request.prompt_ids
+        if start >= len(prompt):
+            return self.machine.ids[start - len(prompt) :]
+        return [*prompt[start:], *self.machine.ids]
