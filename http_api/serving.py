@@ -1,0 +1,135 @@
+"""Run an app on uvicorn: readable log lines, a clear word when the port is taken, a drain on SIGTERM."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import socket
+import sys
+from datetime import UTC, datetime
+from types import FrameType
+from typing import Final, NoReturn
+
+import uvicorn
+from starlette.types import ASGIApp
+
+logger = logging.getLogger(__name__)
+
+QUIET_PATHS: Final = frozenset({"/health", "/ready", "/metrics"})
+"""Asked every few seconds by machines; a line for each would bury the rest."""
+
+_COLOURS: Final = {"WARNING": "\033[33m", "ERROR": "\033[31m", "CRITICAL": "\033[31m"}
+_RESET: Final = "\033[0m"
+
+
+class LineFormatter(logging.Formatter):
+    """``2026-11-20T09:30:00.123Z INFO services.base: message``: ISO 8601 in UTC, coloured only where asked."""
+
+    def __init__(self, *, colour: bool) -> None:
+        super().__init__()
+        self.colour = colour
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line, and below it the traceback if the record has one."""
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        level = record.levelname
+        if self.colour and level in _COLOURS:
+            level = f"{_COLOURS[level]}{level}{_RESET}"
+        line = f"{moment} {level} {record.name}: {record.getMessage()}"
+        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
+
+
+class QuietPaths(logging.Filter):
+    """Drops uvicorn's access lines for `QUIET_PATHS`."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether the record is to be written."""
+        # uvicorn's access records carry (client, method, path with query, HTTP version, status).
+        if not isinstance(record.args, tuple) or len(record.args) != 5:
+            return True
+        return str(record.args[2]).partition("?")[0] not in QUIET_PATHS
+
+
+def configure_logging(level: str = "INFO") -> None:
+    """Send the process's log to standard error, a line each; access lines are silent for `QUIET_PATHS`.
+
+    Args:
+        level: the least severe level written: DEBUG, INFO, WARNING or ERROR.
+    """
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter(colour=sys.stderr.isatty() and "NO_COLOR" not in os.environ))
+    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.captureWarnings(True)
+    # What these say at INFO (one line a request, or of a lifecycle that is ours to tell) is said better elsewhere.
+    for talkative in ("uvicorn.error", "mcp", "httpx", "httpx2"):
+        logging.getLogger(talkative).setLevel(max(logging.WARNING, logging.getLogger().level))
+    access = logging.getLogger("uvicorn.access")
+    access.filters = [QuietPaths()]
+
+
+class _Server(uvicorn.Server):
+    """uvicorn, saying in our log when it accepts requests and when it begins to drain."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            for listener in sockets or []:
+                host, port = listener.getsockname()[:2]
+                shown = f"[{host}]" if ":" in host else host
+                logger.info("listening on http://%s:%d", shown, port)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        logger.info("draining: no new requests, %d in progress", len(self.server_state.tasks))
+        await super().shutdown(sockets)
+        logger.info("stopped")
+
+
+def serve(app: ASGIApp, host: str, port: int, *, drain_seconds: int = 30, max_connections: int = 2048) -> NoReturn:
+    """Serve ``app`` until SIGTERM or SIGINT, then drain and exit with status 0.
+
+    Call `configure_logging` before. At the signal the port closes at once; requests in progress get ``drain_seconds``
+    to end and are cancelled after that; then the app's lifespan ends.
+
+    Args:
+        app: the ASGI application.
+        host: the address to listen on, an IPv4 or IPv6 address or a name.
+        port: the TCP port; 0 takes a free one, which the log names.
+        drain_seconds: how long a drain may take.
+        max_connections: connections the operating system may keep waiting to be accepted.
+
+    Raises:
+        SystemExit: always; 0 after a drain, another number when the port cannot be had or the app does not start.
+    """
+    for signal_number in (signal.SIGTERM, signal.SIGINT):
+        # uvicorn drains on both and raises the signal again for whoever handled it before. That is us: a drain that was
+        # asked for is a success. It also holds for a signal that comes before uvicorn listens for one.
+        signal.signal(signal_number, _exit_cleanly)
+    listener = _listen(host, port, max_connections)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        lifespan="on",
+        timeout_graceful_shutdown=drain_seconds,
+        backlog=max_connections,
+        server_header=False,
+    )
+    server = _Server(config)
+    with listener:
+        server.run(sockets=[listener])
+    sys.exit(0 if server.started else 1)
+
+
+def _listen(host: str, port: int, backlog: int) -> socket.socket:
+    """A listening socket, or a clear word and `SystemExit`: before anything heavy is loaded."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        return socket.create_server((host, port), family=family, backlog=backlog)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        logger.error("cannot listen on %s port %d: %s; stop what uses it, or choose another", host, port, reason)
+        sys.exit(1)
+
+
+def _exit_cleanly(signal_number: int, frame: FrameType | None) -> NoReturn:
+    raise SystemExit(0)

@@ -1,0 +1,85 @@
+"""The JSON of ``POST /call`` and ``POST /calls``. Unknown fields are refused: no misspelt one passes in silence."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from http_api import UnicodeText
+from services.base.engine import Call
+
+
+def parse_day(value: Any) -> datetime.date:
+    """The day that a text ``YYYY-MM-DD`` names.
+
+    Raises:
+        ValueError: anything else, also numbers and times of day, which pydantic alone would take for days.
+    """
+    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
+        return value
+    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            pass
+    raise ValueError("must be a day of the calendar as YYYY-MM-DD, such as 2026-11-20")
+
+
+Day = Annotated[datetime.date, BeforeValidator(parse_day)]
+"""A day of the calendar, ``YYYY-MM-DD`` and nothing else."""
+
+
+class CallContext(BaseModel):
+    """What the caller knows and a tool may need."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    date: Day | None = Field(None, description="The day to take for today; by default the tool's own clock.")
+
+
+class CallRequest(BaseModel):
+    """One tool call."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    input: UnicodeText = Field(description="The call's input: what stands between the parentheses of a call in text.")
+    context: CallContext | None = None
+
+    def as_call(self) -> Call:
+        """The call as an engine sees it."""
+        return Call(self.input, self.context.date if self.context else None)
+
+
+class BatchRequest(BaseModel):
+    """Several calls, answered together."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    calls: Sequence[CallRequest] = Field(description="The calls; their answers come in the same order.")
+
+
+class CallError(BaseModel):
+    """Why a tool has no answer."""
+
+    code: str = Field(description="A stable word for programs, such as `input_too_long`.")
+    message: str = Field(description="The reason in words.")
+
+
+class CallResponse(BaseModel):
+    """One tool call's answer: an output, or null and the reason."""
+
+    tool: str
+    input: str
+    output: str | None
+    error: CallError | None
+    duration_ms: float = Field(description="Milliseconds the engine took; for a batch, for the whole batch.")
+
+
+class BatchResponse(BaseModel):
+    """The answers to a batch, in the order of its calls."""
+
+    calls: list[CallResponse]

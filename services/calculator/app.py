@@ -1,0 +1,70 @@
+"""The calculator as a service."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fastapi import APIRouter, FastAPI, Query
+from pydantic import BaseModel
+
+from http_api import ApiError, documented_errors
+from services.base import Call, ServiceInfo, ToolFailure, create_app
+from services.calculator.engine import MAX_CHARS, CalculatorError, calculate
+
+INFO = ServiceInfo(
+    tool="Calculator",
+    service="calculator",
+    title="Calculator",
+    description="Evaluates an arithmetic expression with + - * / and parentheses, rounded to two decimals.",
+    version="1.0.0",
+    input_description="An arithmetic expression: numbers, + - * /, parentheses. Commas may group digits in threes.",
+    example_input="400 / 1400",
+    example_output="0.29",
+    max_input_chars=MAX_CHARS,
+)
+
+router = APIRouter(tags=["calculator"])
+
+
+class Calculation(BaseModel):
+    """An expression and its value."""
+
+    expression: str
+    result: str
+
+
+@router.get("/calculate", summary="Evaluate an expression", responses=documented_errors(422))
+async def calculate_expression(
+    expression: str = Query(description=INFO.input_description, examples=[INFO.example_input]),
+) -> Calculation:
+    """The value of an expression; 422 with the reason as `code` where it has none. Write `+` as `%2B` in a URL."""
+    try:
+        return Calculation(expression=expression, result=calculate(expression))
+    except CalculatorError as error:
+        raise ApiError(422, error.message, param="expression", code=error.code) from error
+
+
+class CalculatorEngine:
+    """`calculate` as an engine; an expression takes well under a millisecond, so it runs on the event loop."""
+
+    async def start(self) -> None:
+        """There is nothing to load."""
+
+    async def stop(self) -> None:
+        """There is nothing to release."""
+
+    async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
+        """The value of each call's expression."""
+        return [_answer_one(call.input) for call in calls]
+
+
+def _answer_one(expression: str) -> str | ToolFailure:
+    try:
+        return calculate(expression)
+    except CalculatorError as error:
+        return ToolFailure(error.code, error.message)
+
+
+def build_app() -> FastAPI:
+    """The service's app."""
+    return create_app(INFO, CalculatorEngine(), router)

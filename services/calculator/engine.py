@@ -1,0 +1,208 @@
+"""Arithmetic as the paper's calculator has it: ``+ - * /``, exact inside, two decimals at the end. Never ``eval``.
+
+    expression = term, { ("+" | "-"), term }
+    term       = factor, { ("*" | "/"), factor }
+    factor     = { "+" | "-" }, ( number | "(", expression, ")" )
+    number     = digits, [ ".", digits ] | ".", digits
+
+Equal operators are taken from the left: ``10-2-3`` is 5 and ``8/4/2`` is 1. ``×``, ``÷`` and ``−`` are read as ``*``,
+``/`` and ``-``; spaces may stand anywhere but inside a number. Digits before the point may be grouped by commas, then
+all of them in threes: ``1,234,567.8``, not ``1,23`` and not ``0,123``. ``.5`` is a number; ``3.`` is not: a model that
+stops there has not finished writing it.
+
+Values are fractions, so no step rounds. The result is rounded half away from zero to two decimals: 0.125 gives ``0.13``
+and -0.125 gives ``-0.13``. It has no trailing zeros, no grouping, and zero has no sign.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+MAX_CHARS: Final = 1_000
+"""Characters of an expression."""
+MAX_DEPTH: Final = 100
+"""Parentheses open at once; each takes four frames of Python's stack."""
+MAX_DIGITS: Final = 100
+"""Digits before the point, of a number and of every intermediate value. With `MAX_CHARS` it bounds memory and time."""
+
+ErrorCode = Literal["empty", "too_long", "too_deep", "too_large", "division_by_zero", "invalid_syntax"]
+
+
+class CalculatorError(Exception):
+    """The expression has no result.
+
+    Args:
+        code: which of the reasons.
+        message: the reason in words; for ``invalid_syntax`` with the position, from 1, and what was expected there.
+    """
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
+        self.code: ErrorCode = code
+        self.message = message
+
+
+def calculate(expression: str) -> str:
+    """The value of ``expression``, rounded to two decimals: ``400 / 1400`` is ``0.29``.
+
+    Raises:
+        CalculatorError: it has none; no other exception, whatever the text.
+    """
+    if len(expression) > MAX_CHARS:
+        message = f"the expression has {len(expression):,} characters; at most {MAX_CHARS:,} are allowed"
+        raise CalculatorError("too_long", message)
+    return rounded(_Parser(expression).parse())
+
+
+def rounded(value: Fraction) -> str:
+    """``value`` with at most two decimals, half away from zero, without trailing zeros."""
+    hundredths = int(abs(value) * 100 + Fraction(1, 2))
+    if hundredths == 0:
+        return "0"
+    whole, decimals = divmod(hundredths, 100)
+    text = f"{whole}.{decimals:02d}".rstrip("0").rstrip(".")
+    return f"-{text}" if value < 0 else text
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: Literal["number", "operator", "end"]
+    text: str
+    position: int
+    """Of its first character, counted from 1."""
+
+    def __str__(self) -> str:
+        return "the end" if self.kind == "end" else repr(self.text)
+
+
+_SAME_SIGN: Final = {"×": "*", "÷": "/", "−": "-"}
+_NUMBER_LIKE: Final = re.compile(r"[0-9.,]+")
+_NUMBER: Final = re.compile(r"([1-9][0-9]{0,2}(,[0-9]{3})+|[0-9]+)(\.[0-9]+)?|\.[0-9]+")
+
+
+def _tokens(expression: str) -> Iterator[_Token]:
+    index = 0
+    while index < len(expression):
+        character = expression[index]
+        if number_like := _NUMBER_LIKE.match(expression, index):
+            yield _number(number_like.group(), index + 1)
+            index = number_like.end()
+            continue
+        sign = _SAME_SIGN.get(character, character)
+        if sign in "+-*/()":
+            yield _Token("operator", sign, index + 1)
+        elif not character.isspace():
+            message = f"{character!r} at position {index + 1} is not part of arithmetic; use digits and + - * / ( )"
+            raise CalculatorError("invalid_syntax", message)
+        index += 1
+    yield _Token("end", "", len(expression) + 1)
+
+
+def _number(text: str, position: int) -> _Token:
+    if not _NUMBER.fullmatch(text):
+        message = (
+            f"{_shortened(text)} at position {position} is not a number; expected digits with at most one point, "
+            "digits after the point, and commas only between groups of three digits"
+        )
+        raise CalculatorError("invalid_syntax", message)
+    digits = text.replace(",", "")
+    if len(digits.partition(".")[0].lstrip("0")) > MAX_DIGITS:
+        message = f"the number at position {position} has more than {MAX_DIGITS} digits before the point"
+        raise CalculatorError("too_large", message)
+    return _Token("number", digits, position)
+
+
+def _shortened(text: str) -> str:
+    return repr(text if len(text) <= 30 else text[:30] + "...")
+
+
+class _Parser:
+    """Recursive descent over the grammar above, evaluating as it goes; one token of look-ahead."""
+
+    def __init__(self, expression: str) -> None:
+        self._rest = _tokens(expression)
+        self._next = next(self._rest)
+        self._depth = 0
+
+    def parse(self) -> Fraction:
+        if self._at_end():
+            raise CalculatorError("empty", "the expression is empty; write one such as 27 + 4 * 2")
+        value = self._expression()
+        if not self._at_end():
+            raise self._unexpected("an operator or the end")
+        return value
+
+    def _at_end(self) -> bool:
+        return self._next.kind == "end"
+
+    def _expression(self) -> Fraction:
+        value = self._term()
+        while operator := self._take("+", "-"):
+            right = self._term()
+            value = _within_bounds(value + right if operator == "+" else value - right)
+        return value
+
+    def _term(self) -> Fraction:
+        value = self._factor()
+        while operator := self._take("*", "/"):
+            position = self._next.position
+            right = self._factor()
+            if operator == "*":
+                value = _within_bounds(value * right)
+            elif right == 0:
+                raise CalculatorError("division_by_zero", f"the divisor at position {position} is zero")
+            else:
+                value = _within_bounds(value / right)
+        return value
+
+    def _factor(self) -> Fraction:
+        negative = False
+        while sign := self._take("+", "-"):
+            negative ^= sign == "-"
+        value = self._primary()
+        return -value if negative else value
+
+    def _primary(self) -> Fraction:
+        token = self._next
+        if token.kind == "number":
+            self._advance()
+            return Fraction(token.text)
+        if not self._take("("):
+            raise self._unexpected("a number or '('")
+        if self._depth == MAX_DEPTH:
+            message = f"more than {MAX_DEPTH} parentheses are open at position {token.position}"
+            raise CalculatorError("too_deep", message)
+        self._depth += 1
+        value = self._expression()
+        self._depth -= 1
+        if not self._take(")"):
+            raise self._unexpected(f"an operator or ')' for the '(' at position {token.position}")
+        return value
+
+    def _take(self, *signs: str) -> str | None:
+        """The next token's text if it is one of these signs, which is then behind us."""
+        token = self._next
+        if token.kind != "operator" or token.text not in signs:
+            return None
+        self._advance()
+        return token.text
+
+    def _advance(self) -> None:
+        self._next = next(self._rest)
+
+    def _unexpected(self, expected: str) -> CalculatorError:
+        message = f"unexpected {self._next} at position {self._next.position}; expected {expected}"
+        return CalculatorError("invalid_syntax", message)
+
+
+_BOUND: Final = 10**MAX_DIGITS
+
+
+def _within_bounds(value: Fraction) -> Fraction:
+    if abs(value) >= _BOUND:
+        raise CalculatorError("too_large", f"a value on the way to the result has more than {MAX_DIGITS} digits")
+    return value

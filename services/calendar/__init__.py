@@ -1,0 +1,1 @@
+"""Calendar: says what day it is (section 3 of the paper)."""
