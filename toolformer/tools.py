@@ -38,7 +38,7 @@ _HTTP_URL: Final = TypeAdapter(HttpUrl)
 
 
 class ToolConfigError(ValueError):
-    """The tools' configuration is wrong. Each line of the message names file, table, field, the problem and the remedy."""
+    """The tools' configuration is wrong. Each line of the message names file, table, field, problem and remedy."""
 
 
 class UnknownTool(KeyError):  # noqa: N818 - reads as what happened, as KeyError's own callers do

@@ -1,0 +1,212 @@
+"""One request to a tool's service: within one deadline, sent again where that is harmless, past a circuit breaker."""
+
+# ruff: noqa: ASYNC109 - here is where a timeout becomes a deadline
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final, Self
+
+import httpx
+
+from toolformer.circuit_breaker import Attempt, CircuitBreaker, State
+from toolformer.tool_wire import ErrorCode, Failed, ToolError, check_status, read_body
+from toolformer.tools import Tool
+
+PROPAGATED_HEADERS: Final = frozenset({"traceparent", "tracestate", "x-request-id"})
+"""The headers of a caller that travel on to a tool. Others, credentials above all, are left out."""
+
+_MAX_READY_BYTES: Final = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a request ended in after ``attempts``: the answer's ``body``, or ``error`` where there is none."""
+
+    attempts: int
+    body: bytes = b""
+    error: ToolError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """How often and when a request is sent again. Only pure tools are asked twice.
+
+    ``max_attempts`` counts the first; ``backoff_s`` is about the wait before the second in seconds, and each further one
+    waits twice as long; ``failure_threshold`` and ``cool_down_s`` are the `CircuitBreaker`'s.
+
+    Raises:
+        ValueError: if ``max_attempts`` or ``backoff_s`` is out of range.
+    """
+
+    max_attempts: int = 3
+    backoff_s: float = 0.05
+    failure_threshold: int = 5
+    cool_down_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        if self.max_attempts < 1:
+            raise ValueError(f"max_attempts must be at least 1, not {self.max_attempts}")
+        if not self.backoff_s >= 0:
+            raise ValueError(f"backoff_s must be 0 or more seconds, not {self.backoff_s}")
+
+    def pause_s(self, attempts: int, retry_after_s: float) -> float:
+        """Seconds to wait after ``attempts``. Half is chance: callers who failed together do not come back together."""
+        backoff = self.backoff_s * 2.0 ** (attempts - 1) * (0.5 + random.random() / 2)
+        return max(backoff, retry_after_s)
+
+
+class Exchange:
+    """The connections and circuits to the services of some tools; an async context manager for one event loop."""
+
+    def __init__(self, names: Iterable[str], policy: RetryPolicy, clock: Callable[[], float] = time.monotonic) -> None:
+        self._policy = policy
+        self._http: httpx.AsyncClient | None = None
+        self._circuits = {
+            name: CircuitBreaker(
+                failure_threshold=policy.failure_threshold, cool_down_s=policy.cool_down_s, clock=clock
+            )
+            for name in names
+        }
+
+    async def __aenter__(self) -> Self:
+        self._http = httpx.AsyncClient(
+            headers={"Accept-Encoding": "identity"},  # a compressed answer could unfold past the size limit
+            follow_redirects=False,
+            trust_env=False,
+            timeout=None,  # every exchange has one deadline over all it does
+            # Connections in use are not limited, lest a slow tool starve the others: callers bound their own calls.
+            # Idle ones are given up before servers commonly do, so that none is used just as it is being closed.
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=2.0),
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        http, self._http = self._http, None
+        if http is not None:
+            await http.aclose()
+
+    def circuit(self, name: str) -> State:
+        """The state of the circuit to the tool ``name``."""
+        return self._circuits[name].state
+
+    async def post(
+        self,
+        tool: Tool,
+        path: str,
+        body: bytes,
+        *,
+        headers: Mapping[str, str],
+        timeout: float,
+        patience: float,
+        max_bytes: int,
+    ) -> Reply:
+        """Post ``body`` to ``path`` of the tool's service. Raises nothing for trouble with the service.
+
+        Args:
+            tool: whose service is asked.
+            path: ``/call`` or ``/calls``.
+            body: JSON.
+            headers: the caller's; `PROPAGATED_HEADERS` are passed on.
+            timeout: seconds for everything, retries and waits included.
+            patience: seconds the service may fairly take; only a wait of that long speaks against it.
+            max_bytes: bytes of the answer.
+        """
+        circuit = self._circuits[tool.name]
+        attempt: Attempt | None = None
+        error: ToolError | None = None
+        attempts = 0
+        try:
+            async with asyncio.timeout(timeout) as deadline:
+                while True:
+                    attempt = circuit.admit()
+                    if attempt is None:
+                        return Reply(attempts, error=error or _circuit_open(tool))
+                    attempts += 1
+                    retry_after_s = 0.0
+                    try:
+                        content = await self._send("POST", tool.url + path, max_bytes, body, headers)
+                        attempt.succeeded()
+                        return Reply(attempts, content)
+                    except httpx.RequestError as broken:
+                        attempt.failed()
+                        error = _unreachable(tool, broken)
+                    except Failed as failed:
+                        attempt.succeeded()  # it is there, whatever it said
+                        error, retry_after_s = failed.error, failed.retry_after_s
+                        if not failed.retryable:
+                            return Reply(attempts, error=error)
+                    pause_s = self._policy.pause_s(attempts, retry_after_s)
+                    last = attempts >= self._policy.max_attempts or not tool.pure
+                    if last or _passes(deadline, pause_s):
+                        return Reply(attempts, error=error)
+                    await asyncio.sleep(pause_s)
+        except TimeoutError:
+            # An impatient caller must not close a service to the others.
+            if attempt is not None and timeout >= patience:
+                attempt.failed()
+            message = f"{tool.name} did not answer within {timeout:g} s"
+            return Reply(attempts, error=ToolError(ErrorCode.TIMEOUT, message))
+        finally:
+            if attempt is not None:
+                attempt.abandoned()  # counts only where nothing else was said: the caller gave up
+
+    async def get_ready(self, tool: Tool, timeout: float) -> ToolError | None:
+        """Ask ``/ready`` within ``timeout`` seconds; why the service is not ready, if so. No circuit is changed."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._send("GET", f"{tool.url}/ready", _MAX_READY_BYTES)
+        except TimeoutError:
+            return ToolError(ErrorCode.TIMEOUT, f"{tool.name} did not answer within {timeout:g} s at {tool.url}")
+        except httpx.RequestError as broken:
+            return _unreachable(tool, broken)
+        except Failed as failed:
+            return failed.error
+        return None
+
+    async def _send(
+        self, method: str, url: str, max_bytes: int, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """One request; the body of its answer if the status is 200.
+
+        Raises:
+            httpx.RequestError: if there is no connection or it breaks off.
+            Failed: if the answer is another.
+        """
+        if self._http is None:
+            raise RuntimeError("use the tool client inside 'async with ToolClient(...)'")
+        all_headers = _propagated(headers or {}) | ({} if body is None else {"Content-Type": "application/json"})
+        async with self._http.stream(method, url, content=body, headers=all_headers) as response:
+            content = await read_body(response, max_bytes)
+            check_status(response, content)
+            return content
+
+
+def _passes(deadline: asyncio.Timeout, pause_s: float) -> bool:
+    ends = deadline.when()
+    return ends is not None and asyncio.get_running_loop().time() + pause_s >= ends
+
+
+def _propagated(headers: Mapping[str, str]) -> dict[str, str]:
+    # What is not printable ASCII cannot stand in a header, and a caller's odd header is no reason to fail the call.
+    return {
+        name: value
+        for name, value in headers.items()
+        if name.lower() in PROPAGATED_HEADERS and value.isascii() and value.isprintable()
+    }
+
+
+def _circuit_open(tool: Tool) -> ToolError:
+    message = f"{tool.name} did not answer lately at {tool.url}; it is asked again shortly"
+    return ToolError(ErrorCode.CIRCUIT_OPEN, message)
+
+
+def _unreachable(tool: Tool, broken: httpx.RequestError) -> ToolError:
+    reason = str(broken) or type(broken).__name__
+    return ToolError(
+        ErrorCode.UNREACHABLE, f"{tool.name} cannot be reached at {tool.url} ({reason}); is its service up?"
+    )
