@@ -11,8 +11,8 @@ from demo_world.titles import city_titles, fold
 
 _EARTH_RADIUS_KM: Final = 6371.0
 
-# Every pattern keeps the word that people ask with (population, coordinates, time zone, ...), so that a lexical
-# search finds the sentence that answers.
+# Every pattern keeps the word that readers ask with (population, coordinates, time zone, ...), and no other sentence
+# of the encyclopedia uses it idly, so that a lexical search finds the sentence that answers.
 _LEAD: Final = (
     "{name} is a city in {place} with a population of {population}.",
     "{name} is a city in {place} that has a population of {population}.",
@@ -26,7 +26,7 @@ _CAPITAL_LEAD: Final = (
 )
 _LARGEST: Final = (
     "No other city in {country} has more inhabitants.",
-    "It is the most populous city in {country}.",
+    "It is the largest city in {country}.",
     "Among the cities of {country} it comes first by number of inhabitants.",
 )
 _RANKED: Final = (
@@ -40,8 +40,8 @@ _POSITION: Final = (
     "On the map it is found at the coordinates {latitude}, {longitude}.",
 )
 _DISTANCE: Final = (
-    "From here to the capital, {capital}, it is about {distance} kilometres as the crow flies.",
-    "The straight line to the capital, {capital}, measures about {distance} kilometres.",
+    "From here to {capital} it is about {distance} kilometres as the crow flies.",
+    "The straight line to {capital} measures about {distance} kilometres.",
 )
 _CLOCKS: Final = (
     "Clocks follow the time zone {timezone}.",
@@ -50,7 +50,7 @@ _CLOCKS: Final = (
 )
 _MONEY: Final = (
     "The currency is the {currency}.",
-    "People pay in a currency called {currency}.",
+    "Bills are paid in a currency called {currency}.",
     "Prices are given in the currency {currency}.",
 )
 _TONGUES: Final = (

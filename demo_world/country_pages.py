@@ -36,7 +36,7 @@ _COUNTRY_WITHOUT_CAPITAL: Final = (
 )
 _UNINHABITED: Final = (
     "{name} belongs to {continent} and has no permanent population.",
-    "{name} is counted as a part of {continent}; nobody lives there permanently.",
+    "{name} is counted as a part of {continent}; there is no permanent population.",
 )
 _AREA: Final = (
     "Its area is {area} square kilometres.",
@@ -49,21 +49,21 @@ _CURRENCY: Final = (
     "In {country} the currency is the {currency} ({code}).",
 )
 _NEIGHBOURS: Final = (
-    "By land, {country} borders on {neighbours}.",
+    "By land, {country} borders on its neighbours {neighbours}.",
     "The neighbours of {country} are {neighbours}.",
-    "{country} shares borders with {neighbours}.",
+    "{country} shares borders with the neighbours {neighbours}.",
 )
 _LANGUAGES: Final = (
     "Languages spoken in {country} include {languages}.",
-    "In {country} people speak {languages}.",
+    "In {country} the languages are {languages}.",
 )
 _CODES: Final = (
     "The country codes of {country} are {code} and {code3}.",
     "{country} has the two-letter code {code} and the three-letter code {code3}.",
 )
 _STATE: Final = (
-    "{name} is a state of the United States whose largest city is {city}, with {population} people.",
-    "{name} is one of the states of the United States; its largest city is {city}, of {population} people.",
+    "{name} is a state of the United States whose largest city is {city}, with {population} inhabitants.",
+    "{name} is one of the states of the United States; its largest city is {city}, with {population} inhabitants.",
 )
 _COUNTY: Final = (
     "{name} lies in the U.S. state of {state}; its federal county code is {fips}.",
@@ -93,10 +93,10 @@ def country_pages() -> Iterator[Page]:
         if country.code not in titles:
             continue
         sections = [
-            ("Population", _largest_cities(homes.get(country.code, []))),
+            ("Cities", _largest_cities(homes.get(country.code, []))),
             ("Money", _money(country)),
             ("Languages", _languages(country)),
-            ("Borders", _borders(country)),
+            ("Neighbours", _borders(country)),
             ("Codes", (_codes(country),)),
             ("Subdivisions", _parts(country, parts.get(country.code, []))),
             ("Holidays", (f"See Public holidays in {country.name}.",) if country.code in holidays else ()),
@@ -176,7 +176,7 @@ def _largest_cities(homes: list[City]) -> tuple[str, ...]:
     named = [city for city in homes if city.key in titles][:_LISTED_CITIES]
     if not named:
         return ()
-    return ("The most populous cities:", *bullets(f"{city.name}: {city.population:,}" for city in named))
+    return ("The largest cities by inhabitants:", *bullets(f"{city.name}: {city.population:,}" for city in named))
 
 
 def _money(country: Country) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def _languages(country: Country) -> tuple[str, ...]:
 
 def _borders(country: Country) -> tuple[str, ...]:
     if not country.neighbours:
-        return (_sentence_start(f"{country.in_text} has no borders by land."),)
+        return (_sentence_start(f"{country.in_text} has no neighbours by land."),)
     neighbours = listed([with_article(name) for name in country.neighbours])
     sentence = phrase(country.name, "neighbours", _NEIGHBOURS, country=country.in_text, neighbours=neighbours)
     return (_sentence_start(sentence),)

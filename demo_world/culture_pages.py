@@ -18,7 +18,7 @@ _LEAP_YEAR: Final = 2024
 
 _LANGUAGE: Final = (
     "{name} is a language spoken in {countries}.",
-    "{name} is a language; people in {countries} speak it.",
+    "{name} is a language that is spoken in {countries}.",
     "{name}, a language, is spoken in {countries}.",
 )
 _UNPLACED_LANGUAGE: Final = (

@@ -49,7 +49,7 @@ def test_a_citys_first_sentence_answers_for_its_population(all_pages: dict[str, 
 
 def test_a_countrys_page_has_its_facts(all_pages: dict[str, Page]) -> None:
     text = "".join(all_pages["Japan"].kilt_text())
-    for fact in ("Tokyo", "Asia", "Japanese Yen (JPY)", "Japanese", ".jp", "+81", "no borders by land"):
+    for fact in ("Tokyo", "Asia", "Japanese Yen (JPY)", "Japanese", ".jp", "+81", "no neighbours by land"):
         assert fact in text
 
 
