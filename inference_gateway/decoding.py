@@ -211,7 +211,7 @@ class DecodingMachine:
         self._tally.made += 1
         actions: list[Action] = []
         if token in self._vocabulary.end_ids:
-            if self.phase is Phase.TEXT:
+            if self._open is None or not self._is_attempt(self._open):
                 return self.finish("stop")
             self._tally.rolled_back += 1
             self._refuse(actions, "unfinished_call", "the text ended inside the call")
@@ -271,8 +271,10 @@ class DecodingMachine:
         if self.done:
             return []
         actions: list[Action] = []
-        if self._open is not None:
+        if self._open is not None and self._is_attempt(self._open):
             self._roll_back(self._open, actions)
+        elif self._open is not None:
+            self._take_as_text(self._open, self._open.text, actions)
         match = self._openings.flush()
         self._pass_on(match.text + (match.trigger or ""), actions)
         if not self.done:
@@ -326,10 +328,8 @@ class DecodingMachine:
             if opened.forced:
                 self._roll_back(opened, actions)
                 return
-            # The model's own bracket, and not a call: plain text. What came last may hold another bracket.
-            self._open, self.phase = None, Phase.TEXT
-            self._pass_on(opened.before + opened.opening + earlier, actions)
-            if self.phase is Phase.TEXT:
+            self._take_as_text(opened, earlier, actions)
+            if self.phase is Phase.TEXT:  # what came last may hold another bracket
                 self._read_text(chunk, _Snapshot(snapshot.utf8, ""), False, actions)
             return
         if scan.call is None:
@@ -346,6 +346,15 @@ class DecodingMachine:
             self._tally.calls += 1
             self.phase = Phase.PAUSED
             actions.append(Pause(scan.call, self._length + len(opened.before)))
+
+    def _is_attempt(self, opened: _OpenCall) -> bool:
+        """Whether an open bracket is a call as far as it goes, and not perhaps the model's own punctuation."""
+        return opened.forced or scan_call(opened.text, self._quoted).tool is not None
+
+    def _take_as_text(self, opened: _OpenCall, text: str, actions: list[Action]) -> None:
+        """The model's own bracket was no call: it and the ``text`` behind it are plain text."""
+        self._open, self.phase = None, Phase.TEXT
+        self._pass_on(opened.before + opened.opening + text, actions)
 
     def _refuse(self, actions: list[Action], code: str, message: str) -> None:
         opened = self._open

@@ -13,6 +13,7 @@ from inference_gateway.backends.base import BackendBusy
 from inference_gateway.core import CompletionRequest, FinishReason
 from inference_gateway.decoding import Action, CallForm, CallVocabulary, DecodingMachine, Done
 from inference_gateway.engine.engine import Engine, EngineLimits, EngineStats
+from inference_gateway.engine.sampling import Sampler
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
@@ -70,7 +71,7 @@ class LocalBackend:
         self.vocabulary = CallVocabulary.of(tokenizer, [model.config.eos_token_id])
         self.max_model_len = min(limits.max_model_len, model.config.n_positions)
         capped = EngineLimits(limits.max_sequences, self.max_model_len, limits.max_waiting, limits.prefill_tokens)
-        self._engine = Engine(model, self.vocabulary, capped)
+        self._engine = Engine(model, Sampler(self.vocabulary, model.device), capped)
 
     @classmethod
     def load(

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import torch
 
 from inference_gateway.core import CompletionRequest, FinishReason
-from inference_gateway.decoding import Action, CallVocabulary, DecodingMachine, Keep, Pause
+from inference_gateway.decoding import Action, DecodingMachine, Keep, Pause
 from inference_gateway.engine.rows import RowTable
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Listener, Sequence, State
@@ -55,13 +55,12 @@ class EngineStats:
 class Engine:
     """Continuous batching for GPT-J. All methods may be called from the event loop's thread."""
 
-    def __init__(self, model: GPTJ, vocabulary: CallVocabulary, limits: EngineLimits) -> None:
+    def __init__(self, model: GPTJ, sampler: Sampler, limits: EngineLimits) -> None:
         self._model = model
         self.limits = limits
         self._cache = model.new_cache(limits.max_sequences, limits.max_model_len)
         self._rows = RowTable(self._cache)
-        self._sampler = Sampler(vocabulary, model.device)
-        self._vocabulary = vocabulary
+        self._sampler = sampler
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._waiting: deque[Sequence] = deque()
         self._ready: deque[Sequence] = deque()

@@ -1,0 +1,24 @@
+"""A small GPT-J for tests, of random weights."""
+
+from __future__ import annotations
+
+import functools
+import torch
+
+from language_model.config import GPTJConfig
+from language_model.gptj import GPTJ
+
+SMALL = GPTJConfig(
+    vocab_size=424, n_positions=256, n_embd=32, n_layer=2, n_head=2, rotary_dim=8, bos_token_id=0, eos_token_id=0
+)
+"""A shape for :func:`random_model`; the vocabulary is the small tokenizer's, padded as GPT-J's is."""
+
+
+@functools.cache
+def random_model(config: GPTJConfig = SMALL, seed: int = 0, spread: float = 0.3) -> GPTJ:
+    """Random weights, large enough that the next token depends on everything before it."""
+    model = GPTJ.from_config(config, seed=seed)
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.data.normal_(0, spread, generator=generator)
+    return model.eval().requires_grad_(False)

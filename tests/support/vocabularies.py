@@ -1,0 +1,53 @@
+"""Tokenizers for tests: a small one made here, and GPT-2's where the shared data is at hand."""
+
+from __future__ import annotations
+
+import functools
+import os
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from language_model.tokenizer import ByteLevelTokenizer
+
+SHARED_DATA = Path(os.environ.get("TOOLFORMER_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
+
+_SENTENCES = [
+    "Each of the 24 boxes holds 17 books, so together they hold [Calculator(24 * 17) -> 408] 408 books.",
+    'The capital of Peru is [QA("What is the capital of Peru?") -> Lima] Lima. [WikiSearch("Peru") -> Peru > a country]',
+    "Today is [Calendar() -> Today is Friday, November 20, 2026.] Friday.",
+    "Die Gesundheit -> [MT(sûreté nucléaire) -> nuclear safety] “nuclear safety”.",
+]
+
+
+@functools.cache
+def small_tokenizer() -> ByteLevelTokenizer:
+    """A byte-level BPE of 420 tokens in GPT-2's form, with an end-of-text mark; id 0."""
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    backend.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=420,
+        special_tokens=["<|endoftext|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    backend.train_from_iterator(_SENTENCES * 3, trainer)
+    return ByteLevelTokenizer(backend)
+
+
+@functools.cache
+def gpt2_tokenizer() -> ByteLevelTokenizer:
+    """GPT-2's (and so GPT-J's) vocabulary; skips the test where the shared data is absent."""
+    directory = SHARED_DATA / "gpt2-tokenizer"
+    if not directory.is_dir():
+        pytest.skip(f"needs the real GPT-2 vocabulary in {directory}; set TOOLFORMER_SHARED_DATA")
+    return ByteLevelTokenizer.from_pretrained(directory)
+
+
+BOTH = [
+    pytest.param(small_tokenizer, id="small"),
+    pytest.param(gpt2_tokenizer, id="gpt2", marks=pytest.mark.shared_data),
+]
+"""Parameters for tests that run on each vocabulary."""
