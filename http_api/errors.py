@@ -16,6 +16,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -152,6 +153,9 @@ class UnhandledErrors:
 
         try:
             await self.app(scope, receive, watched_send)
+        except ClientDisconnect:
+            if started:
+                raise  # To the server, which closes the connection. With no response begun, nobody waits for one.
         except Exception:
             if started:
                 raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from http_api.errors import ApiError, error_response
@@ -58,4 +59,8 @@ class BodyLimit:
             started = started or message["type"] == "http.response.start"
             await send(message)
 
-        await self.app(scope, counted_receive, guarded_send)
+        try:
+            await self.app(scope, counted_receive, guarded_send)
+        except ClientDisconnect:
+            if not refused or started:
+                raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -12,7 +13,9 @@ from types import FrameType
 from typing import Final, NoReturn
 
 import uvicorn
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from http_api.errors import ApiError, error_response
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +71,35 @@ def configure_logging(level: str = "INFO") -> None:
     access.filters = [QuietPaths()]
 
 
+class _DrainEnd:
+    """Outermost ASGI wrapper: a request that outlives the drain ends with a 503 in the error shape.
+
+    uvicorn cancels such a request and would answer in plain text with a traceback in the log. The cancelled task is the
+    request's own and ends here, so the cancellation need not go further.
+    """
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def watched_send(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self.app(scope, receive, watched_send)
+        except asyncio.CancelledError:
+            if scope["type"] != "http" or started:
+                raise
+            logger.warning("%s %r outlived the drain and was cancelled", scope["method"], scope["path"])
+            message = "the server is shutting down; send the request again"
+            error = ApiError(503, message, code="shutting_down", headers={"Retry-After": "2"})
+            await error_response(error)(scope, receive, send)
+
+
 class _Server(uvicorn.Server):
     """uvicorn, saying in our log when it accepts requests and when it begins to drain."""
 
@@ -89,7 +121,7 @@ def serve(app: ASGIApp, host: str, port: int, *, drain_seconds: int = 30, max_co
     """Serve ``app`` until SIGTERM or SIGINT, then drain and exit with status 0.
 
     Call `configure_logging` before. At the signal the port closes at once; requests in progress get ``drain_seconds``
-    to end and are cancelled after that; then the app's lifespan ends.
+    to end, then a 503; then the app's lifespan ends.
 
     Args:
         app: the ASGI application.
@@ -107,7 +139,7 @@ def serve(app: ASGIApp, host: str, port: int, *, drain_seconds: int = 30, max_co
         signal.signal(signal_number, _exit_cleanly)
     listener = _listen(host, port, max_connections)
     config = uvicorn.Config(
-        app,
+        _DrainEnd(app),
         log_config=None,
         lifespan="on",
         timeout_graceful_shutdown=drain_seconds,
@@ -126,7 +158,7 @@ def _listen(host: str, port: int, backlog: int) -> socket.socket:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         return socket.create_server((host, port), family=family, backlog=backlog)
     except OSError as error:
-        reason = error.strerror or str(error)
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         logger.error("cannot listen on %s port %d: %s; stop what uses it, or choose another", host, port, reason)
         sys.exit(1)
 

@@ -11,9 +11,8 @@ def _encodable(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(
-            f"character {error.start} is half of a surrogate pair (\\u{ord(text[error.start]):04x}); send whole characters"
-        ) from None
+        half = f"\\u{ord(text[error.start]):04x}"
+        raise ValueError(f"{half} at position {error.start + 1} is half a character; send whole ones") from None
     return text
 
 
