@@ -349,7 +349,9 @@ class DecodingMachine:
 
     def _is_attempt(self, opened: _OpenCall) -> bool:
         """Whether an open bracket is a call as far as it goes, and not perhaps the model's own punctuation."""
-        return opened.forced or scan_call(opened.text, self._quoted).tool is not None
+        if opened.forced or scan_call(opened.text, self._quoted).tool is not None:
+            return True
+        return bool(opened.text) and any(name.startswith(opened.text) for name in self._tools)
 
     def _take_as_text(self, opened: _OpenCall, text: str, actions: list[Action]) -> None:
         """The model's own bracket was no call: it and the ``text`` behind it are plain text."""

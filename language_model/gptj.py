@@ -31,10 +31,10 @@ def rotation_table(config: GPTJConfig, device: torch.device | str = "cpu") -> Te
 
 def rotate(x: Tensor, rotations: Tensor) -> Tensor:
     """Rotate the first dimensions of ``x`` ``[batch, tokens, heads, head_dim]`` by ``rotations`` ``[batch or 1, tokens, pairs]``."""
-    turned, rest = x.split([2 * rotations.shape[-1], x.shape[-1] - 2 * rotations.shape[-1]], dim=-1)
-    pairs = torch.view_as_complex(turned.float().unflatten(-1, (-1, 2)))
+    width = 2 * rotations.shape[-1]
+    pairs = torch.view_as_complex(x[..., :width].float().reshape(*x.shape[:-1], -1, 2))
     turned = torch.view_as_real(pairs * rotations.unsqueeze(2)).flatten(-2).to(x.dtype)
-    return torch.cat([turned, rest], dim=-1)
+    return torch.cat([turned, x[..., width:]], dim=-1)
 
 
 class Block(nn.Module):
@@ -61,7 +61,7 @@ class Block(nn.Module):
         """Add attention's output and the feed-forward layer's to the residual ``x``."""
         merged = attended.transpose(1, 2).flatten(2)
         hidden = F.gelu(self.fc_in(normed), approximate="tanh")
-        return x + self.out_proj(merged) + self.fc_out(hidden)
+        return cast(Tensor, x + self.out_proj(merged) + self.fc_out(hidden))
 
 
 class GPTJ(nn.Module):

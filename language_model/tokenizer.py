@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import codecs
 from pathlib import Path
-from typing import cast
 
 from tokenizers import Tokenizer as HFTokenizer
 
@@ -71,7 +70,7 @@ class ByteLevelTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of ``text``; nothing is added and special tokens are not recognised in it."""
-        return cast(list[int], self._backend.encode(text, add_special_tokens=False).ids)
+        return self._backend.encode(text, add_special_tokens=False).ids
 
     def token_bytes(self, token_id: int) -> bytes:
         """The bytes of one id; empty for an id that only pads the model's embedding."""

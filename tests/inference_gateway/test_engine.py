@@ -1,0 +1,277 @@
+"""The engine against the plain oracle: whatever arrives, pauses, fails or leaves in between, each step's logits are those of that
+sequence's own tokens computed alone from the beginning."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Iterator
+from collections.abc import Sequence as Many
+
+import pytest
+import torch
+from torch import Tensor
+
+from inference_gateway.backends.local import LocalBackend
+from inference_gateway.core import CompletionRequest, SamplingParams
+from inference_gateway.decoding import Action, CallVocabulary, DecodingMachine, Done, Emit, Pause
+from inference_gateway.engine.engine import Engine, EngineLimits
+from inference_gateway.engine.sampling import Sampler
+from inference_gateway.engine.sequence import Sequence
+from tests.inference_gateway.test_decoding import TOOLS
+from tests.support.models import SMALL, random_model
+from tests.support.vocabularies import small_tokenizer
+from toolformer.api_call import splice_result
+
+VOCABULARY = CallVocabulary.of(small_tokenizer(), [SMALL.eos_token_id])
+
+
+class Recorder(Sampler):
+    """Chooses what each request's script says, and keeps the logits it was given beside the tokens they belong to."""
+
+    def __init__(self) -> None:
+        super().__init__(VOCABULARY, torch.device("cpu"))
+        self.scripts: dict[str, Iterator[int]] = {}
+        self.seen: list[tuple[tuple[int, ...], Tensor]] = []
+
+    def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
+        for sequence, row in zip(sequences, logits, strict=True):
+            self.seen.append((tuple(sequence.tokens_from(0)), row.clone()))
+        return [(next(self.scripts[sequence.request.request_id], 0), False) for sequence in sequences]
+
+    def check(self) -> None:
+        """Every recorded row equals full recomputation."""
+        model = random_model()
+        for ids, row in self.seen:
+            torch.testing.assert_close(row, model(torch.tensor([ids]))[0, -1], atol=3e-4, rtol=1e-4)
+
+
+def script(rng: random.Random) -> list[int]:
+    """A completion: words, calls, broken calls, brackets."""
+    parts = [
+        " [Calculator(24 * 17) ->",
+        ' [QA("What is the capital of Peru?") ->',
+        " [Calendar() ->",
+        " [Calculator(3)]",
+        " [QA(",
+        " Each of the boxes",
+        " books. [1]",
+        " Today is Friday",
+    ]
+    text = "".join(rng.choice(parts) for _ in range(rng.randint(1, 5)))
+    return small_tokenizer().encode(text)
+
+
+class Client:
+    """Reads one sequence to its end, answering its calls as its random numbers say."""
+
+    def __init__(self, engine: Engine, name: str, rng: random.Random) -> None:
+        self.engine, self.rng = engine, rng
+        self.actions: asyncio.Queue[Action] = asyncio.Queue()
+        request = CompletionRequest(
+            prompt_ids=tuple(rng.choices(range(1, 420), k=rng.randint(1, 40))),
+            max_tokens=rng.randint(1, 60),
+            tools=tuple(TOOLS),
+            max_calls=3,
+            request_id=name,
+        )
+        self.machine = DecodingMachine(request, VOCABULARY, TOOLS)
+        self.sequence = engine.submit(request, self.machine, self._receive)
+        self.ends = 0
+
+    def _receive(self, actions: list[Action]) -> None:
+        for action in actions:
+            self.actions.put_nowait(action)
+
+    async def run(self) -> None:
+        leaves_at = self.rng.choice([None, None, self.rng.randint(0, 6)])
+        count = 0
+        while True:
+            action = await asyncio.wait_for(self.actions.get(), 30)
+            count += 1
+            if leaves_at is not None and count > leaves_at:
+                self.engine.abort(self.sequence)
+                return
+            if isinstance(action, Pause):
+                for _ in range(self.rng.randint(0, 3)):
+                    await asyncio.sleep(0)
+                what = self.rng.random()
+                if what < 0.6:
+                    result = splice_result("x" * self.rng.randint(1, 9) + " 408", small_tokenizer(), max_tokens=20)
+                    assert result is not None
+                    self.engine.splice(self.sequence, result)
+                elif what < 0.85:
+                    self.engine.give_up(self.sequence)
+                else:
+                    self.engine.finish(self.sequence, "timeout", "too slow")
+            elif isinstance(action, Done):
+                self.ends += 1
+                assert self.actions.empty(), "nothing may follow the end"
+                return
+
+
+async def schedule(seed: int) -> Recorder:
+    """A seeded crowd of clients on few rows."""
+    rng = random.Random(seed)
+    recorder = Recorder()
+    limits = EngineLimits(max_sequences=rng.randint(1, 4), max_model_len=90, prefill_tokens=rng.choice([8, 64]))
+    engine = Engine(random_model(), recorder, limits)
+    engine.start()
+    try:
+        clients = []
+        for number in range(rng.randint(1, 8)):
+            name = str(number)
+            recorder.scripts[name] = iter(script(rng))
+            clients.append(asyncio.create_task(Client(engine, name, random.Random(rng.random())).run()))
+            if rng.random() < 0.5:
+                await asyncio.sleep(0)
+        await asyncio.gather(*clients)
+        await until_empty(engine)
+    finally:
+        await engine.stop()
+    return recorder
+
+
+async def until_empty(engine: Engine) -> None:
+    """Aborts are commands, so rows are free a moment after the client has left."""
+    async with asyncio.timeout(10):
+        while (stats := engine.stats()).waiting or stats.running or stats.in_call:
+            await asyncio.sleep(0.001)
+    assert engine.stats().held_tokens == 0
+
+
+@pytest.mark.parametrize("block", range(8))
+async def test_any_schedule_equals_full_recomputation(block: int) -> None:
+    checked = 0
+    for seed in range(25 * block, 25 * block + 25):
+        recorder = await schedule(seed)
+        recorder.check()
+        checked += len(recorder.seen)
+    assert checked > 300
+
+
+def backend(**limits: int) -> LocalBackend:
+    return LocalBackend(random_model(), small_tokenizer(), "random", EngineLimits(max_model_len=200, **limits))
+
+
+async def complete(of: LocalBackend, request: CompletionRequest) -> tuple[str, Done]:
+    """The text of a completion without tools."""
+    text = ""
+    async for action in of.open(request, {}):
+        if isinstance(action, Emit):
+            text += action.text
+        if isinstance(action, Done):
+            return text, action
+    raise AssertionError("no end")
+
+
+async def test_many_together_give_what_each_gives_alone() -> None:
+    requests = [
+        CompletionRequest(prompt_ids=tuple(range(1 + n, 12 + 3 * n)), max_tokens=20, request_id=str(n)) for n in range(12)
+    ]
+    one, many = backend(max_sequences=1), backend(max_sequences=8)
+    await one.start()
+    await many.start()
+    try:
+        alone = [await complete(one, request) for request in requests]
+        together = await asyncio.gather(*(complete(many, request) for request in requests))
+        assert together == alone
+    finally:
+        await one.stop()
+        await many.stop()
+
+
+async def test_a_seed_repeats_whatever_else_runs() -> None:
+    def request(seed: int) -> CompletionRequest:
+        return CompletionRequest((5, 6, 7), max_tokens=15, sampling=SamplingParams(1.0, 0.9, seed), request_id=str(seed))
+
+    local = backend(max_sequences=4)
+    await local.start()
+    try:
+        alone = [await complete(local, request(seed)) for seed in range(6)]
+        together = await asyncio.gather(*(complete(local, request(seed)) for seed in range(6)))
+        assert together == alone
+        assert len({text for text, _ in alone}) > 1
+    finally:
+        await local.stop()
+
+
+async def test_stopping_ends_what_runs_with_an_error() -> None:
+    recorder = Recorder()
+    engine = Engine(random_model(), recorder, EngineLimits(max_sequences=1, max_model_len=200))
+    engine.start()
+    recorder.scripts["0"] = iter(small_tokenizer().encode(" [Calendar() ->"))
+    got: asyncio.Queue[Action] = asyncio.Queue()
+    request = CompletionRequest((1, 2), max_tokens=100, tools=tuple(TOOLS), request_id="0")
+    engine.submit(request, DecodingMachine(request, VOCABULARY, TOOLS), lambda actions: [got.put_nowait(a) for a in actions])  # type: ignore[func-returns-value,misc]
+    assert isinstance(await asyncio.wait_for(got.get(), 10), Pause)
+    await engine.stop()
+    actions = [got.get_nowait() for _ in range(got.qsize())]
+    assert isinstance(actions[-1], Done)
+    assert actions[-1].reason == "error"
+    assert not engine.alive
+
+
+async def test_a_failing_model_ends_its_completions_and_the_engine_lives(caplog: pytest.LogCaptureFixture) -> None:
+    local = backend(max_sequences=2)
+    await local.start()
+    try:
+        text, done = await complete(local, CompletionRequest((100_000,), max_tokens=5))
+        assert (text, done.reason) == ("", "error")
+        assert "a step of 1 sequences failed" in caplog.text
+        assert (await complete(local, CompletionRequest((5,), max_tokens=5)))[1].reason in ("length", "stop")
+    finally:
+        await local.stop()
+
+
+async def test_the_context_ends_a_completion() -> None:
+    local = backend(max_sequences=1)
+    await local.start()
+    try:
+        _, done = await complete(local, CompletionRequest(tuple(range(1, 190)), max_tokens=500))
+        assert done.reason in ("length", "stop")
+        assert done.usage.completion_tokens <= 11
+    finally:
+        await local.stop()
+
+
+class TestSampler:
+    """The rule of section 4.2 on given logits."""
+
+    def sequence(self, top_k: int, **sampling: float) -> Sequence:
+        request = CompletionRequest(
+            (1,), max_tokens=9, tools=tuple(TOOLS), api_top_k=top_k, sampling=SamplingParams(**sampling)  # type: ignore[arg-type]
+        )
+        return Sequence(request, DecodingMachine(request, VOCABULARY, TOOLS), lambda actions: None)
+
+    @pytest.mark.parametrize("rank", [1, 2, 3, 10, 11, 50])
+    @pytest.mark.parametrize("top_k", [0, 1, 3, 10])
+    def test_a_call_starts_exactly_where_the_start_is_among_the_top_k(self, rank: int, top_k: int) -> None:
+        start = VOCABULARY.start_ids[0]
+        order = [i for i in range(424) if i not in VOCABULARY.opening_ids]
+        order.insert(rank - 1, start)
+        logits = torch.full((1, 424), -100.0)
+        for place, token in enumerate(order):
+            logits[0, token] = -float(place)
+        chosen = Sampler(VOCABULARY, torch.device("cpu")).choose(logits, [self.sequence(top_k)])
+        expected = (start, True) if rank <= top_k else (next(t for t in order if t != start), False)
+        assert chosen == [expected]
+
+    def test_no_rule_leaks_to_a_neighbour(self) -> None:
+        start = VOCABULARY.start_ids[0]
+        logits = torch.zeros(3, 424)
+        logits[:, start] = 5.0
+        logits[:, 7] = 4.0
+        chosen = Sampler(VOCABULARY, torch.device("cpu")).choose(
+            logits, [self.sequence(0), self.sequence(10), self.sequence(0)]
+        )
+        assert chosen == [(7, False), (start, True), (7, False)]
+
+    def test_top_p_leaves_out_the_tail(self) -> None:
+        logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05] + [1e-9] * 420]))
+        sampler = Sampler(VOCABULARY, torch.device("cpu"))
+        drawn = {
+            sampler.choose(logits.clone(), [self.sequence(0, temperature=1.0, top_p=0.7, seed=seed)])[0][0]
+            for seed in range(60)
+        }
+        assert drawn == {0, 1}
