@@ -1,9 +1,9 @@
 """A byte-level BPE of 2,048 tokens for the bundled model (GPT-2's kind; Radford et al., 2019).
 
-Text is cut before merging such that what a small model must copy is always spelled in the same tokens: every digit is a token
-of its own, and the space before a number or a capitalised word is one too. So ``Ljubljana`` after a space, after a quotation
-mark and at the beginning of a line are the same ids, and copying it is one mapping. `` [``, ``[``, ``]``, `` ->`` and ``->`` are
-single tokens, as they are in GPT-J's vocabulary.
+Text is cut before merging such that what a small model must copy is always spelled in the same tokens: every digit
+is a token of its own, and the space before a number or a capitalised word is one too. So ``Ljubljana`` after a
+space, after a quotation mark and at the beginning of a line are the same ids, and copying it is one mapping. `` [``,
+``[``, ``]``, `` ->`` and ``->`` are single tokens, as they are in GPT-J's vocabulary.
 """
 
 from __future__ import annotations

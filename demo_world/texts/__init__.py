@@ -1,8 +1,8 @@
 """Texts that show where tools help: project-written sentence patterns with generated facts and numbers.
 
-:func:`documents` is the training side: nothing that is held out (numbers, dates, cities, countries, phrasings) stands in it.
-:func:`calculator_text`, :func:`calendar_text` and :func:`fact_text` give single texts from either side of each split;
-:mod:`demo_world.suites` makes the held-out suites of them.
+:func:`documents` is the training side: nothing that is held out (numbers, dates, cities, countries, phrasings)
+stands in it. :func:`calculator_text`, :func:`calendar_text` and :func:`fact_text` give single texts from either side
+of each split; :mod:`demo_world.suites` makes the held-out suites of them.
 """
 
 from demo_world.texts.calculator import calculator_text

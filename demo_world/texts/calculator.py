@@ -47,7 +47,9 @@ def scene_phrasings(*, held_out: bool) -> tuple[Phrasing[Problem], ...]:
 @cache
 def direct_phrasings(*, held_out: bool) -> tuple[Phrasing[Problem], ...]:
     """The patterns of plain arithmetic on one side of the split."""
-    return _on_side([Phrasing(pattern, Problem(expression), (pattern,)) for expression, pattern in DIRECT], held_out=held_out)
+    return _on_side(
+        [Phrasing(pattern, Problem(expression), (pattern,)) for expression, pattern in DIRECT], held_out=held_out
+    )
 
 
 def calculator_text(rng: random.Random, *, held_out_values: bool = False, held_out_phrasing: bool = False) -> Text:

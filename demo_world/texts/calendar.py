@@ -22,7 +22,8 @@ LAST_DAY: Final = datetime.date(2045, 12, 31)
 _LONGEST_MEMORY_DAYS: Final = 20_000
 _WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 _MONTHS: Final = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January", "February", "March", "April", "May", "June", "July", "August", "September",
+    "October", "November", "December",
 )  # fmt: skip
 
 DatePart = Callable[[datetime.date], str]
@@ -56,7 +57,9 @@ def phrasings(*, held_out: bool) -> tuple[tuple[int, tuple[Phrasing[DatePart], .
     for weight, statements, part in _KINDS:
         found = []
         for statement, question in statements:
-            patterns = [capitalise_pattern(compose(register, {"statement": statement})) for register in STATEMENT_REGISTERS]
+            patterns = [
+                capitalise_pattern(compose(register, {"statement": statement})) for register in STATEMENT_REGISTERS
+            ]
             if question:
                 parts = {"statement": statement, "question": question}
                 patterns += [capitalise_pattern(compose(register, parts)) for register in QUESTION_REGISTERS]

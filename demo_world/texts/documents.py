@@ -19,7 +19,8 @@ _FAMILIES: Final = (calculator_text, calendar_text, fact_text, narration_text)
 _WEIGHTS: Final = (36, 16, 32, 16)
 _TEXTS_IN_DOCUMENT: Final = ((1, 2, 3), (5, 3, 2))
 _WITHOUT_CALL: Final = 0.06
-"""Share of texts told without their call, so that the model also knows how the text goes on where a call may not be made."""
+"""Share of texts told without their call, so that the model also knows how the text goes on where a call may not be
+made."""
 
 
 @dataclass(frozen=True, slots=True)

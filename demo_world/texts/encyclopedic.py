@@ -21,7 +21,8 @@ TOOL: Final = "WikiSearch"
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One fact: the entity's name in the encyclopedia and in a sentence, what is asked of it, and the answer as written there."""
+    """One fact: the entity's name in the encyclopedia and in a sentence, what is asked of it, and the answer as
+    written there."""
 
     title: str
     entity: str
@@ -47,7 +48,12 @@ _CITY_RELATIONS: Final[tuple[tuple[int, str, Statements, Callable[[facts.City], 
     (2, "time zone", fact_phrasings.TIME_ZONE, lambda city: city.timezone),
 )
 _COUNTRY_RELATIONS: Final[tuple[tuple[int, str, Statements, Callable[[facts.Country], str]], ...]] = (
-    (2, "population", fact_phrasings.POPULATION, lambda country: f"{country.population:,}" if country.population else ""),
+    (
+        2,
+        "population",
+        fact_phrasings.POPULATION,
+        lambda country: f"{country.population:,}" if country.population else "",
+    ),
     (2, "capital", fact_phrasings.CAPITAL, lambda country: country.capital or ""),
     (1, "area", fact_phrasings.AREA, lambda country: f"{country.area_km2:,}" if country.area_km2 else ""),
     (1, "currency", fact_phrasings.CURRENCY, lambda country: country.currency_name or ""),
@@ -58,7 +64,8 @@ _CITY_SHARE: Final = 0.8
 
 @cache
 def city_pool(*, held_out: bool) -> tuple[facts.City, ...]:
-    """Cities whose name is their page's title. A trainable one also lies in a trainable country, which its page names."""
+    """Cities whose name is their page's title. A trainable one also lies in a trainable country, which its page
+    names."""
     return tuple(
         city
         for city in facts.unique_cities()
@@ -94,7 +101,8 @@ def relation_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str],
 
 
 def draw_fact(rng: random.Random, *, held_out: bool, relations: frozenset[str] | None = None) -> Fact:
-    """A fact about a city (four times in five) or a country of the wanted side; ``relations`` narrows what may be asked."""
+    """A fact about a city (four times in five) or a country of the wanted side; ``relations`` narrows what may be
+    asked."""
     while True:
         if rng.random() < _CITY_SHARE:
             city = rng.choice(city_pool(held_out=held_out))
@@ -102,7 +110,9 @@ def draw_fact(rng: random.Random, *, held_out: bool, relations: frozenset[str] |
             fact = Fact(city.name, city.name, relation, value_of(city))
         else:
             country = rng.choice(country_pool(held_out=held_out))
-            _, relation, _, value_at = rng.choices(_COUNTRY_RELATIONS, weights=[row[0] for row in _COUNTRY_RELATIONS])[0]
+            _, relation, _, value_at = rng.choices(_COUNTRY_RELATIONS, weights=[row[0] for row in _COUNTRY_RELATIONS])[
+                0
+            ]
             fact = Fact(country.name, country.in_text, relation, value_at(country))
         if fact.answer and (relations is None or relation in relations):
             return fact

@@ -1,7 +1,8 @@
 """What texts about cities and countries say, by relation.
 
-Each entry is a statement (without its full stop) and, where one can be asked, the question it answers. ``{entity}`` is the name as
-it stands in a sentence; the statement comes to the answer after it, so that the query can be copied from the text.
+Each entry is a statement (without its full stop) and, where one can be asked, the question it answers. ``{entity}``
+is the name as it stands in a sentence; the statement comes to the answer after it, so that the query can be copied
+from the text.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ POPULATION: tuple[tuple[str, str], ...] = (
     ("{entity} has| {answer} inhabitants", "How many inhabitants does {entity} have?"),
     ("the people of {entity} number| {answer}", "How many people are there in {entity}?"),
     ("in {entity} there live| {answer} people", "What is the number of people in {entity}?"),
-    ("according to the encyclopedia, the population of {entity} is| {answer}", "Which population does the encyclopedia give for {entity}?"),
+    (
+        "according to the encyclopedia, the population of {entity} is| {answer}",
+        "Which population does the encyclopedia give for {entity}?",
+    ),
     ("the encyclopedia gives {entity} a population of| {answer}", ""),
     ("{person} comes from {entity}, where| {answer} people live", ""),
     ("{person} moved to {entity}, a place with a population of| {answer}", ""),
@@ -76,8 +80,8 @@ CONTINENT: tuple[tuple[str, str], ...] = (
     ("{person} crossed {entity}, which lies in| {answer}", ""),
 )
 OPENINGS: tuple[str, ...] = (
-    "{Person3} likes maps.", "Here is a fact.", "The atlas lay open.", "It was a {weather} {weekday}.", "The quiz began.",
-    "{Person3} asked about {neighbour}.", "{Person3} has been to {neighbour}.", "The road from {neighbour} is long.",
+    "{Person3} likes maps.", "Here is a fact.", "The atlas lay open.", "It was a {weather} {weekday}.",
+    "The quiz began.", "{Person3} asked about {neighbour}.", "{Person3} has been to {neighbour}.", "The road from {neighbour} is long.",
     "{neighbour} is another story.", "The last question was about {neighbour}.", "Geography was the next lesson.",
     "The book has a chapter on {neighbour}.", "This page is not about {neighbour}.",
 )  # fmt: skip

@@ -1,4 +1,5 @@
-"""Texts that need no tool: short stories with numbers, names, dates and places in them, where there is nothing to look up.
+"""Texts that need no tool: short stories with numbers, names, dates and places in them, where there is nothing to
+look up.
 
 They keep the model from calling wherever a number stands. Many open like a calculator's text and go another way.
 """
@@ -21,38 +22,43 @@ _NUMBER_SLOTS: Final = "abcdpqxy"
 
 OPENINGS: Final = (
     "{person} walked to {place} on a {weather} {weekday}.", "{person} and {person2} met in {city}.",
-    "The {worker} came to {place} with {a} {things}.", "On {date}, {person} left {city}.", "It was a {weather} {weekday} in {city}.",
-    "{person} found a {colour} {item} near {place}.", "The {vehicle} to {city} was {a} minutes late.",
-    "Long ago there was a {worker} who kept {a} {animals}.", "{person} is {a} years old and lives in {city}.",
-    "A {colour} {vehicle} stood in front of {place}.", "The letter from {city} came on {date}.", "There were {a} {visitors} in {place}.",
-    "{person} sold a {item} for {a} dollars.", "The road from {city} to {city2} was closed.", "In {place} there is a {colour} {container}.",
-    "{person} likes {things} more than {things2}.", "Every {weekday} the {worker} visits {place}.",
-    "{person} put {a} {things} into a {colour} {container}.", "The {visitors} sang for {a} minutes.", "Nobody knew where the {item} was.",
-    "Room {a} is behind {place}.", "The ticket to {city} costs {a} dollars.", "{person} was born on {date}.",
-    "The {animals} slept behind {place}.", "{person} called {person2} at {place}.", "The old {item} cost ${p}.",
+    "The {worker} came to {place} with {a} {things}.", "On {date}, {person} left {city}.",
+    "It was a {weather} {weekday} in {city}.", "{person} found a {colour} {item} near {place}.",
+    "The {vehicle} to {city} was {a} minutes late.", "Long ago there was a {worker} who kept {a} {animals}.",
+    "{person} is {a} years old and lives in {city}.", "A {colour} {vehicle} stood in front of {place}.",
+    "The letter from {city} came on {date}.", "There were {a} {visitors} in {place}.",
+    "{person} sold a {item} for {a} dollars.", "The road from {city} to {city2} was closed.",
+    "In {place} there is a {colour} {container}.", "{person} likes {things} more than {things2}.",
+    "Every {weekday} the {worker} visits {place}.", "{person} put {a} {things} into a {colour} {container}.",
+    "The {visitors} sang for {a} minutes.", "Nobody knew where the {item} was.", "Room {a} is behind {place}.",
+    "The ticket to {city} costs {a} dollars.", "{person} was born on {date}.",
+    "The {animals} slept behind {place}.", "{person} called {person2} at {place}.",
+    "The old {item} cost ${p}.",
 )  # fmt: skip
 
 CONTINUATIONS: Final = (
-    "{person} was tired and went home.", "Then {person2} opened the window.", "The {worker} had seen it before.",
-    "It was {weather} outside and nobody minded.", "{person2} bought a {item2} instead.", "After {b} minutes the {vehicle} came.",
-    "They talked about {things2} and {animals}.", "The {colour2} {item2} was still there.", "{person} thought of {city2}.",
-    "The {visitors} waited at {place2}.", "There was no time to lose.", "{person2} laughed.", "The next day it was {weather}.",
-    "Everyone wanted to see the {animals}.", "{person2} lives at number {b}.", "Later they went to {place2}.",
+    "{person} was tired and went home.", "Then {person2} opened the window.",
+    "The {worker} had seen it before.", "It was {weather} outside and nobody minded.",
+    "{person2} bought a {item2} instead.", "After {b} minutes the {vehicle} came.",
+    "They talked about {things2} and {animals}.", "The {colour2} {item2} was still there.",
+    "{person} thought of {city2}.", "The {visitors} waited at {place2}.", "There was no time to lose.",
+    "{person2} laughed.", "The next day it was {weather}.", "Everyone wanted to see the {animals}.",
+    "{person2} lives at number {b}.", "Later they went to {place2}.",
     "The {container} was {colour2} and very old.", "It happened in {city2}.", "They came back on {weekday2}.",
-    "{person2} gave {person} a {thing2}.", "The {worker2} closed the door.", "Nobody had opened the {containers} yet.",
-    "The key was in the {container}.", "{person2} asked for a {item2}.", "They stayed until the evening.",
-    "The bell of {place2} rang {b} times.", "In the end all was well.", "{person} smiled and said nothing.",
+    "{person2} gave {person} a {thing2}.", "The {worker2} closed the door.",
+    "Nobody had opened the {containers} yet.", "The key was in the {container}.",
+    "{person2} asked for a {item2}.", "They stayed until the evening.", "The bell of {place2} rang {b} times.",
+    "In the end all was well.", "{person} smiled and said nothing.",
     "Most of the {visitors} had left by then.", "The {vehicle} was full.",
 )  # fmt: skip
 
 
 @cache
 def openings(*, held_out: bool) -> tuple[str, ...]:
-    """First sentences on one side of the split: the narration's own, and the situations that calculator texts tell."""
+    """First sentences on one side of the split: the narration's own, and the situations that calculator texts
+    tell."""
     told = (*OPENINGS, *(f"{capitalise_pattern(scene.situation)}." for scene in SCENES))
-    return tuple(
-        opening for opening in told if is_held_out("phrasing", opening.removesuffix(".")) is held_out
-    )
+    return tuple(opening for opening in told if is_held_out("phrasing", opening.removesuffix(".")) is held_out)
 
 
 def narration_text(rng: random.Random, *, held_out_phrasing: bool = False) -> Text:

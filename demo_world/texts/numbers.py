@@ -55,7 +55,8 @@ def rounded(value: Fraction) -> str:
 
 
 def draw_number(rng: random.Random, slot: str, *, held_out: bool) -> str:
-    """A number for the slot ``a b c d`` (integer of 1 to 4 digits), ``p q`` (price) or ``x y`` (one decimal), from the wanted split."""
+    """A number for the slot ``a b c d`` (integer of 1 to 4 digits), ``p q`` (price) or ``x y`` (one decimal), from
+    the wanted split."""
     while True:
         digits = rng.choices((1, 2, 3, 4), weights=(2, 5, 4, 2))[0]
         integer = rng.randrange(max(2, 10 ** (digits - 1)), 10**digits)

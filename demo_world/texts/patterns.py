@@ -4,9 +4,9 @@ A pattern is a sentence with slots in braces and one bar where the call goes::
 
     Each of the {a} {containers} holds {b} {things}, so together they hold| {answer} {things}.
 
-A slot is a value the generator gives (``{a}``, ``{answer}``), or a word drawn from :mod:`demo_world.texts.words` and then kept for
-the rest of the text. ``{thing}`` and ``{things}`` are the two numbers of one noun; a capital (``{Thing}``) starts a sentence; a
-trailing digit (``{person2}``) asks for another word of the same kind.
+A slot is a value the generator gives (``{a}``, ``{answer}``), or a word drawn from :mod:`demo_world.texts.words` and
+then kept for the rest of the text. ``{thing}`` and ``{things}`` are the two numbers of one noun; a capital
+(``{Thing}``) starts a sentence; a trailing digit (``{person2}``) asks for another word of the same kind.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ def capitalise(sentence: str) -> str:
 class Phrasing(Generic[Subject]):
     """Ways to say one thing, held out (or not) together.
 
-    ``key`` names it in the split, ``subject`` is what it is about, ``patterns`` are the whole patterns, one a register.
+    ``key`` names it in the split, ``subject`` is what it is about, ``patterns`` are the whole patterns, one a
+    register.
     """
 
     key: str
@@ -70,7 +71,8 @@ class Phrasing(Generic[Subject]):
 
 
 def compose(register: str, parts: Mapping[str, str]) -> str:
-    """A whole pattern: ``register`` with its parts (themselves patterns) put in; a capital name capitalises the part."""
+    """A whole pattern: ``register`` with its parts (themselves patterns) put in; a capital name capitalises the
+    part."""
     pattern = register
     for name, part in parts.items():
         pattern = pattern.replace(f"{{{name}}}", part).replace(f"{{{capitalise(name)}}}", capitalise_pattern(part))
@@ -78,7 +80,8 @@ def compose(register: str, parts: Mapping[str, str]) -> str:
 
 
 def surround(rng: random.Random, pattern: str, preludes: Sequence[str], tails: Sequence[str]) -> str:
-    """``pattern``, sometimes with a sentence before it (unless it opens with a label such as ``Q:``), sometimes with one after."""
+    """``pattern``, sometimes with a sentence before it (unless it opens with a label such as ``Q:``), sometimes with
+    one after."""
     if rng.random() < PRELUDE_SHARE and ":" not in pattern:
         pattern = f"{rng.choice(preludes)} {pattern}"
     if rng.random() < TAIL_SHARE:
@@ -103,7 +106,8 @@ class Known:
 def render(pattern: str, slots: Slots, known: Known, phrasing: str) -> Text:
     """Fill ``pattern`` and put the call at its bar.
 
-    Raises :class:`KeyError` for a slot that nobody gives and :class:`ValueError` for a pattern without exactly one bar.
+    Raises :class:`KeyError` for a slot that nobody gives and :class:`ValueError` for a pattern without exactly one
+    bar.
     """
     if pattern.count(CALL_MARK) != 1:
         raise ValueError(f"a pattern needs exactly one {CALL_MARK!r}: {pattern!r}")

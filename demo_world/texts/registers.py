@@ -1,7 +1,7 @@
 """Registers: the shapes in which one situation, or one fact, is told.
 
-The zero-shot prompts of the paper's evaluation (section 4) are among them: "... The answer is", "Answer the following question:"
-and "Please complete the following text so that it is factually correct:".
+The zero-shot prompts of the paper's evaluation (section 4) are among them: "... The answer is", "Answer the
+following question:" and "Please complete the following text so that it is factually correct:".
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ SCENE_REGISTERS: tuple[str, ...] = (
     "{person3} wrote: {situation}, so {conclusion}.",
     "{situation}. {person3} worked out that {conclusion}.",
 )
-"""How a :class:`~demo_world.texts.calculator_scenes.Scene` is told. Two stand twice because they are the likeliest prompts."""
+"""How a :class:`~demo_world.texts.calculator_scenes.Scene` is told. Two stand twice because they are the likeliest
+prompts."""
 
 STATEMENT_REGISTERS: tuple[str, ...] = (
     "{statement}.",

@@ -25,9 +25,9 @@ Segment = str | CallSlot
 class Text:
     """One short text.
 
-    ``segments`` in reading order. ``answer`` is what the text says right after its call and what the tool's output must
-    contain; empty where the text has no call. ``phrasing`` names the pattern it came from (the unit in which phrasings are
-    held out). ``date`` is the day the text was written on, for the calendar.
+    ``segments`` in reading order. ``answer`` is what the text says right after its call and what the tool's output
+    must contain; empty where the text has no call. ``phrasing`` names the pattern it came from (the unit in which
+    phrasings are held out). ``date`` is the day the text was written on, for the calendar.
     """
 
     segments: tuple[Segment, ...]
@@ -47,7 +47,8 @@ class Text:
 
     @property
     def prompt(self) -> str:
-        """What stands before the call: the prompt whose completion needs the tool. The whole text where there is no call."""
+        """What stands before the call: the prompt whose completion needs the tool. The whole text where there is no
+        call."""
         words: list[str] = []
         for segment in self.segments:
             if isinstance(segment, CallSlot):

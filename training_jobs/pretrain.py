@@ -1,0 +1,194 @@
+"""Train a small GPT-J from nothing on an encoded corpus.
+
+    python -m training_jobs.pretrain --corpus DIR --out RUN --steps 4000
+
+Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
+sees the same batches in the same order. The finished model stands in ``RUN/model`` as a Hugging Face checkpoint.
+
+Tokens that a tool's result splices in are left out of the loss: at inference they are never sampled, and most of
+them (a population, a product) cannot be foreseen, so learning them by heart would only take room from learning to
+copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812, the field's name for it
+
+from language_model.config import GPTJConfig
+from language_model.gptj import GPTJ
+from language_model.tokenizer import ByteLevelTokenizer
+from training_jobs.batches import Batch, Tokens, batches_from
+
+_STATE: Final = "state.pt"
+_LOG: Final = "loss.jsonl"
+_BETAS: Final = (0.9, 0.95)
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a run is. ``batch_tokens`` counts padding; ``warmup`` is a share of ``steps``; the rate falls along a
+    cosine from ``peak_rate`` to ``final_rate``; ``width`` and ``layers`` are the model's; ``positions`` is its
+    longest text in tokens."""
+
+    steps: int
+    seed: int = 0
+    batch_tokens: int = 4096
+    peak_rate: float = 2e-3
+    final_rate: float = 1e-4
+    warmup: float = 0.04
+    weight_decay: float = 0.05
+    clip: float = 1.0
+    width: int = 256
+    layers: int = 4
+    heads: int = 4
+    rotary_dim: int = 32
+    positions: int = 512
+    checkpoint_every: int = 200
+
+    def rate(self, step: int) -> float:
+        """Learning rate of the step with this number (from 0)."""
+        warm = max(1, round(self.warmup * self.steps))
+        if step < warm:
+            return self.peak_rate * (step + 1) / warm
+        progress = (step - warm) / max(1, self.steps - warm)
+        return self.final_rate + (self.peak_rate - self.final_rate) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def batch_loss(model: GPTJ, batch: Batch) -> Tensor:
+    """Mean cross-entropy in nats over the batch's learned tokens, each predicted from those before it."""
+    learned = batch.learned[:, 1:]
+    hidden = model.hidden(batch.ids[:, :-1])[learned]
+    return F.cross_entropy(model.lm_head(hidden).float(), batch.ids[:, 1:][learned])
+
+
+def pretrain(corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None = None) -> GPTJ:
+    """Train (or go on training) in ``out`` and return the model; ``stop_after`` ends this process's part after so
+    many steps.
+
+    Raises:
+        FileNotFoundError: if the corpus has not been made.
+        ValueError: if ``out`` holds a run of another recipe.
+    """
+    tokens = Tokens.load(corpus)
+    vocabulary = ByteLevelTokenizer.from_pretrained(corpus).vocab_size
+    out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(recipe.seed)
+    config = GPTJConfig(
+        vocab_size=vocabulary, n_positions=recipe.positions, n_embd=recipe.width, n_layer=recipe.layers,
+        n_head=recipe.heads, rotary_dim=recipe.rotary_dim, bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    model = GPTJ.from_config(config, seed=recipe.seed).train()
+    optimizer = _optimizer(model, recipe)
+    step = _resume(out, recipe, model, optimizer)
+    last = recipe.steps if stop_after is None else min(recipe.steps, step + stop_after)
+    batches = batches_from(
+        tokens, step=step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed
+    )
+    with (out / _LOG).open("a", buffering=1) as log, _progress() as progress:
+        bar = progress.add_task("pretrain", total=recipe.steps, completed=step, loss=math.nan, speed=0.0)
+        while step < last:
+            began = time.perf_counter()
+            batch = next(batches)
+            loss = _train_step(model, optimizer, batch, recipe, step)
+            step += 1
+            speed = batch.ids.numel() / (time.perf_counter() - began)
+            print(
+                json.dumps({"step": step, "loss": loss, "rate": recipe.rate(step - 1), "tokens_per_s": round(speed)}),
+                file=log,
+            )
+            progress.update(bar, completed=step, loss=loss, speed=speed)
+            if step % recipe.checkpoint_every == 0 or step == last:
+                log.flush()
+                _save_state(out, recipe, model, optimizer, step)
+    if step == recipe.steps:
+        model.save_pretrained(out / "model")
+        shutil.copyfile(corpus / "tokenizer.json", out / "model" / "tokenizer.json")
+    return model.eval()
+
+
+def _train_step(model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, step: int) -> float:
+    for group in optimizer.param_groups:
+        group["lr"] = recipe.rate(step)
+    loss = batch_loss(model, batch)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+    optimizer.step()
+    return loss.item()
+
+
+def _optimizer(model: GPTJ, recipe: Recipe) -> torch.optim.Optimizer:
+    # Weight decay is for the matrices; on norms, biases and rarely seen embeddings it only erases.
+    decayed = [p for name, p in model.named_parameters() if p.dim() == 2 and not name.startswith("wte")]
+    others = [p for name, p in model.named_parameters() if p.dim() != 2 or name.startswith("wte")]
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=recipe.peak_rate, betas=_BETAS, fused=True)
+
+
+def _save_state(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optimizer, step: int) -> None:
+    state = {"recipe": asdict(recipe), "step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    partial = out / f"{_STATE}.partial"
+    torch.save(state, partial)
+    partial.replace(out / _STATE)  # atomic: a kill leaves the old checkpoint or the new one
+
+
+def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optimizer) -> int:
+    """Load the last checkpoint, if any, and forget log lines after it; the number of steps done."""
+    log = out / _LOG
+    if not (out / _STATE).exists():
+        log.write_text("")
+        return 0
+    state: dict[str, Any] = torch.load(out / _STATE, weights_only=True)
+    if state["recipe"] != asdict(recipe):
+        changed = sorted(name for name, value in asdict(recipe).items() if state["recipe"].get(name) != value)
+        raise ValueError(f"{out} holds a run of another recipe ({', '.join(changed)} differ): give another --out")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    step = int(state["step"])
+    kept = log.read_text().splitlines(keepends=True)[:step] if log.exists() else []
+    log.write_text("".join(kept))
+    return step
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
+        TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:.0f} tokens/s"), TimeRemainingColumn(),
+    )  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line; each option is a field of :class:`Recipe`."""
+    parser = argparse.ArgumentParser(prog="python -m training_jobs.pretrain", description="Train a small GPT-J.")
+    parser.add_argument("--corpus", type=Path, required=True, help="directory that training_jobs.corpus made")
+    parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoint, loss.jsonl, model/")
+    for name, field in Recipe.__dataclass_fields__.items():
+        kind = {"int": int, "float": float}[str(field.type)]
+        required = name == "steps"
+        parser.add_argument(
+            f"--{name.replace('_', '-')}", type=kind, required=required, default=None if required else field.default
+        )
+    options = vars(parser.parse_args(arguments))
+    corpus, out = options.pop("corpus"), options.pop("out")
+    try:
+        pretrain(corpus, out, Recipe(**options))
+    except (FileNotFoundError, ValueError) as error:
+        parser.error(str(error))
+    print(f"model: {out / 'model'}")
+
+
+if __name__ == "__main__":
+    main()
