@@ -1,0 +1,59 @@
+# What a person does with this project. `make help` lists it; nothing is needed beforehand but git, make and Python 3.11.
+SHELL := /bin/bash
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+VENV ?= .venv
+TORCH ?= cpu
+BIN := $(VENV)/bin
+PINS := requirements/torch-$(TORCH).txt requirements/dev.txt requirements/service-wiki_search-nodeps.txt
+ROLES := service-calculator service-calendar service-wiki_search gateway jobs cli
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test test-fast lint format bench evaluate model lock clean
+
+help: ## what can be done here
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+$(VENV)/.ready: $(PINS) pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed: make PYTHON=/path/to/python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/torch-$(TORCH).txt
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps -r requirements/service-wiki_search-nodeps.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+setup: $(VENV)/.ready ## make the virtual environment with pinned packages (TORCH=cuda for an NVIDIA GPU)
+
+run: setup ## start the tool services and the gateway, complete a sample, stay up until Ctrl-C
+	$(BIN)/toolformer up --sample
+
+test: setup ## every check: lint, types, all tests
+	$(MAKE) --no-print-directory lint
+	$(BIN)/python -m pytest -m "not containers"
+
+test-fast: setup ## the tests that take seconds
+	$(BIN)/python -m pytest -m "not slow and not containers"
+
+lint: setup ## ruff and strict types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: setup ## let ruff arrange the code
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: setup ## speed beside the named peers; writes benchmarks/results/
+	$(BIN)/python -m benchmarks.decode
+
+evaluate: setup ## 300 held-out prompts against a running stack (`make run` in another terminal)
+	$(BIN)/toolformer evaluate
+
+lock: setup ## resolve requirements/*.in anew into pinned files
+	$(BIN)/pip install --quiet uv==0.13.8
+	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-header --annotation-style line requirements/dev.in -o requirements/dev.txt
+	for role in $(ROLES); do $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --annotation-style line \
+		-c requirements/dev.txt requirements/$$role.in -o requirements/$$role.txt; done
+
+clean: ## remove what `setup` and runs made
+	rm -rf $(VENV) var build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
