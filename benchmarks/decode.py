@@ -1,0 +1,239 @@
+"""Decoding speed of the local engine beside transformers and CTranslate2 on the same weights, and the cost of a resume.
+
+    python -m benchmarks.decode [--model models/gptj-tools] [--streams 1 8 32] [--tokens 128] [--rounds 3]
+
+Each peer makes the same number of tokens from the same prompts, greedily, in float32 with the same number of threads; the peers take
+turns, and the best round of each counts. transformers and CTranslate2 get all prompts as one batch, the engine gets them as independent streams.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import json
+import os
+import platform
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from inference_gateway.backends.local import LocalBackend
+from inference_gateway.core import CompletionRequest
+from inference_gateway.decoding import CallVocabulary, Done, Pause
+from inference_gateway.engine.engine import Engine, EngineLimits
+from inference_gateway.engine.sampling import Sampler
+from inference_gateway.engine.sequence import Sequence as EngineSequence
+from language_model.gptj import GPTJ
+from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.api_call import splice_result
+from toolformer.tools import ToolRegistry
+
+PROMPTS = (
+    "Each of the 24 boxes holds 17 books, so together they hold",
+    "Today is",
+    "The population of Ljubljana is",
+    "The train left the station in the morning and",
+)
+CALLING_PROMPT = PROMPTS[0]
+
+
+def prompts(tokenizer: ByteLevelTokenizer, streams: int) -> list[list[int]]:
+    """One prompt a stream, all of the same number of tokens so that batches need no padding."""
+    ids = [tokenizer.encode(text) for text in PROMPTS]
+    length = max(map(len, ids))
+    return [(ids[n % len(ids)] * length)[:length] for n in range(streams)]
+
+
+async def engine_rate(backend: LocalBackend, batch: Sequence[list[int]], tokens: int) -> float:
+    """Tokens per second of independent streams through the backend."""
+
+    async def one(ids: list[int]) -> int:
+        made = 0
+        async for action in backend.open(CompletionRequest(tuple(ids), max_tokens=tokens), {}):
+            if isinstance(action, Done):
+                made = action.usage.completion_tokens
+        return made
+
+    started = time.perf_counter()
+    made = sum(await asyncio.gather(*(one(ids) for ids in batch)))
+    assert made == tokens * len(batch)
+    return made / (time.perf_counter() - started)
+
+
+def transformers_rate(model: Any, batch: Sequence[list[int]], tokens: int) -> float:
+    ids = torch.tensor(batch)
+    started = time.perf_counter()
+    with torch.inference_mode():
+        out = model.generate(
+            ids,
+            attention_mask=torch.ones_like(ids),
+            do_sample=False,
+            min_new_tokens=tokens,
+            max_new_tokens=tokens,
+            pad_token_id=0,
+        )
+    assert out.shape == (len(batch), ids.shape[1] + tokens)
+    return len(batch) * tokens / (time.perf_counter() - started)
+
+
+def ctranslate2_rate(generator: Any, vocabulary: list[str], batch: Sequence[list[int]], tokens: int) -> float:
+    start = [[vocabulary[token] for token in ids] for ids in batch]
+    started = time.perf_counter()
+    results = generator.generate_batch(
+        start, beam_size=1, min_length=tokens, max_length=tokens, include_prompt_in_result=False, max_batch_size=0
+    )
+    seconds = time.perf_counter() - started
+    made = sum(len(result.sequences_ids[0]) for result in results)
+    assert made == tokens * len(batch), f"CTranslate2 made {made} tokens"
+    return made / seconds
+
+
+class Stopwatch(Sampler):
+    """Notes when each step's tokens were chosen."""
+
+    def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
+        super().__init__(vocabulary, device)
+        self.steps: list[float] = []
+        self.chosen: dict[str, float] = {}
+        self.sizes: list[int] = []
+
+    def choose(self, logits: Tensor, sequences: Sequence[EngineSequence]) -> list[tuple[int, bool]]:
+        tokens = super().choose(logits, sequences)
+        now = time.perf_counter()
+        self.steps.append(now)
+        self.sizes.append(len(sequences))
+        for sequence in sequences:
+            self.chosen[sequence.request.request_id] = now
+        return tokens
+
+
+async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[str, float]:
+    """Milliseconds from the tool's answer to the next chosen token, beside a decode step, with ``streams`` others decoding."""
+    engine: Engine = backend._engine
+    watch = Stopwatch(backend.vocabulary, torch.device("cpu"))
+    engine._sampler = watch
+    tools = {"Calculator": ToolRegistry.load(files=[], environ={}).get("Calculator")}
+    tokenizer = backend.tokenizer
+    stop = asyncio.Event()
+
+    async def background(number: int) -> None:
+        while not stop.is_set():
+            request = CompletionRequest(tuple(prompts(tokenizer, 4)[number % 4]), max_tokens=200, request_id=f"b{number}")
+            async for _ in backend.open(request, {}):
+                pass
+
+    others = [asyncio.create_task(background(number)) for number in range(streams - 1)]
+    resumes: list[float] = []
+    for number in range(calls):
+        request = CompletionRequest(
+            tuple(tokenizer.encode(CALLING_PROMPT)), max_tokens=48, tools=("Calculator",), request_id=f"r{number}"
+        )
+        session = backend.open(request, tools)
+        answered = 0.0
+        async for action in session:
+            if isinstance(action, Pause):
+                result = splice_result("408", tokenizer, max_tokens=32)
+                assert result is not None
+                answered = time.perf_counter()
+                session.splice(result)
+                break
+        while watch.chosen.get(request.request_id, 0.0) <= answered:
+            await asyncio.sleep(0)
+        resumes.append(1000 * (watch.chosen[request.request_id] - answered))
+        session.close()
+    stop.set()
+    await asyncio.gather(*others)
+    gaps = [
+        1000 * (second - first)
+        for first, second, size in zip(watch.steps, watch.steps[1:], watch.sizes[1:], strict=False)
+        if size >= max(1, streams - 1) and second - first < 1
+    ]
+    return {"resume_ms_p50": statistics.median(resumes), "decode_step_ms_p50": statistics.median(gaps)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--model", type=Path, default=Path("models/gptj-tools"))
+    parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--tokens", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/decode.json"))
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    report = asyncio.run(measure(options))
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(report, indent=2) + "\n")
+    print(f"\nwritten to {options.out}")
+
+
+async def measure(options: argparse.Namespace) -> dict[str, Any]:
+    import ctranslate2
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
+    theirs = transformers.GPTJForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()
+    backend = LocalBackend(
+        GPTJ.from_pretrained(options.model), tokenizer, "bench", EngineLimits(max_sequences=max(options.streams))
+    )
+    # Every stream makes all its tokens, as the peers are told to.
+    backend.vocabulary = dataclasses.replace(backend.vocabulary, end_ids=frozenset())
+    with tempfile.TemporaryDirectory() as directory:
+        converted = convert(options.model, Path(directory))
+        generator = ctranslate2.Generator(
+            converted, device="cpu", compute_type="float32", inter_threads=1, intra_threads=options.threads
+        )
+        words = json.loads((Path(converted) / "vocabulary.json").read_text())
+        await backend.start()
+        rows = []
+        print(f"{'streams':>8} {'engine':>10} {'transformers':>13} {'CTranslate2':>12}   tokens/s (ratios to the engine)")
+        for streams in options.streams:
+            batch = prompts(tokenizer, streams)
+            best = {"engine": 0.0, "transformers": 0.0, "ctranslate2": 0.0}
+            for _ in range(options.rounds):
+                best["engine"] = max(best["engine"], await engine_rate(backend, batch, options.tokens))
+                others: dict[str, Callable[[], float]] = {
+                    "transformers": lambda batch=batch: transformers_rate(theirs, batch, options.tokens),  # type: ignore[misc]
+                    "ctranslate2": lambda batch=batch: ctranslate2_rate(generator, words, batch, options.tokens),  # type: ignore[misc]
+                }
+                for name, rate in others.items():
+                    best[name] = max(best[name], rate())
+            rows.append({"streams": streams, **best})
+            ratios = f"{best['engine'] / best['transformers']:.2f}x, {best['engine'] / best['ctranslate2']:.2f}x"
+            print(
+                f"{streams:>8} {best['engine']:>10.0f} {best['transformers']:>13.0f} {best['ctranslate2']:>12.0f}   {ratios}"
+            )
+        resumes = []
+        print(f"\n{'streams':>8} {'resume ms':>10} {'decode step ms':>15}   p50")
+        for streams in options.streams:
+            cost = await resume_cost(backend, streams, 30)
+            resumes.append({"streams": streams, **cost})
+            print(f"{streams:>8} {cost['resume_ms_p50']:>10.2f} {cost['decode_step_ms_p50']:>15.2f}")
+        await backend.stop()
+        del generator  # one that lives on at exit can abort the process
+    return {
+        "machine": {"processor": platform.processor() or platform.machine(), "threads": options.threads},
+        "versions": {"torch": torch.__version__, "transformers": transformers.__version__, "ctranslate2": ctranslate2.__version__},
+        "tokens_per_stream": options.tokens,
+        "decode_tokens_per_second": rows,
+        "resume": resumes,
+    }
+
+
+def convert(model: Path, directory: Path) -> str:
+    """The checkpoint in CTranslate2's format, float32."""
+    from ctranslate2.converters import TransformersConverter
+
+    return str(TransformersConverter(str(model)).convert(str(directory / "ct2"), quantization="float32"))
+
+
+if __name__ == "__main__":
+    main()
