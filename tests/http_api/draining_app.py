@@ -18,7 +18,7 @@ install_error_handlers(app)
 async def slow() -> str:
     """Says in the log that it began, and waits."""
     logging.getLogger("draining_app").info("slow began")
-    line = await asyncio.to_thread(sys.stdin.readline)
+    line: str = await asyncio.to_thread(sys.stdin.readline)
     return line.strip()
 
 

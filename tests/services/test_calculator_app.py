@@ -1,0 +1,65 @@
+"""The calculator over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from services.calculator.app import INFO, build_app
+from services.calculator.engine import calculate
+from tests.http_api.asgi import error_of, running, until_ready
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[httpx.AsyncClient]:
+    async with running(build_app()) as client:
+        await until_ready(client)
+        yield client
+
+
+async def test_call(client: httpx.AsyncClient) -> None:
+    body = (await client.post("/call", json={"input": "400 / 1400"})).json()
+    assert (body["tool"], body["output"], body["error"]) == ("Calculator", "0.29", None)
+
+
+async def test_a_batch_keeps_results_and_errors_in_place(client: httpx.AsyncClient) -> None:
+    inputs = ["27 + 4 * 2", "1/0", "two", "", "9" * 101, "(" * 200, "1" * 2_000, "10-2-3"]
+    response = await client.post("/calls", json={"calls": [{"input": text} for text in inputs]})
+    answers = response.json()["calls"]
+    assert [answer["output"] for answer in answers] == ["35", *[None] * 6, "5"]
+    assert [answer["error"]["code"] for answer in answers[1:-1]] == [
+        "division_by_zero",
+        "invalid_syntax",
+        "empty",
+        "too_large",
+        "too_deep",
+        "input_too_long",
+    ]
+
+
+async def test_calculate(client: httpx.AsyncClient) -> None:
+    response = await client.get("/calculate", params={"expression": "1,000 + 1"})
+    assert response.json() == {"expression": "1,000 + 1", "result": "1001"}
+
+
+@pytest.mark.parametrize(
+    ("expression", "code"),
+    [("1/0", "division_by_zero"), ("1 +", "invalid_syntax"), ("", "empty"), ("1" * 1_001, "too_long")],
+)
+async def test_calculate_without_a_result(client: httpx.AsyncClient, expression: str, code: str) -> None:
+    response = await client.get("/calculate", params={"expression": expression})
+    assert response.status_code == 422
+    assert error_of(response)["code"] == code
+    assert error_of(response)["param"] == "expression"
+
+
+async def test_calculate_needs_its_expression(client: httpx.AsyncClient) -> None:
+    response = await client.get("/calculate")
+    assert response.status_code == 422
+    assert error_of(response)["message"] == "'expression' is missing; add it"
+
+
+def test_the_documented_example_is_true() -> None:
+    assert calculate(INFO.example_input) == INFO.example_output
