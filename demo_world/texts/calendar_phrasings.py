@@ -77,6 +77,7 @@ DAY_AND_MONTH: tuple[tuple[str, str], ...] = (
 
 OPENINGS: tuple[str, ...] = (
     "Good morning.", "Welcome back.", "Dear {person2},", "Hello {person2}.", "It is a {weather} day.",
-    "A note from {place}.", "The last entry was on {other}.", "{person2} was here on {other}.", "Here is the news.", "The diary of {person2}.",
+    "A note from {place}.",
+    "The last entry was on {other}.", "{person2} was here on {other}.", "Here is the news.", "The diary of {person2}.",
     "Please remember the date.", "{person2} moved here in {other_year}.", "Attention, please.",
 )  # fmt: skip

@@ -16,7 +16,7 @@ from demo_world.texts.text import Text
 
 # Copying a city's name takes more learning than copying a date, and arithmetic has the most forms.
 _FAMILIES: Final = (calculator_text, calendar_text, fact_text, narration_text)
-_WEIGHTS: Final = (36, 16, 32, 16)
+_WEIGHTS: Final = (32, 14, 32, 22)
 _TEXTS_IN_DOCUMENT: Final = ((1, 2, 3), (5, 3, 2))
 _WITHOUT_CALL: Final = 0.06
 """Share of texts told without their call, so that the model also knows how the text goes on where a call may not be

@@ -81,7 +81,8 @@ CONTINENT: tuple[tuple[str, str], ...] = (
 )
 OPENINGS: tuple[str, ...] = (
     "{Person3} likes maps.", "Here is a fact.", "The atlas lay open.", "It was a {weather} {weekday}.",
-    "The quiz began.", "{Person3} asked about {neighbour}.", "{Person3} has been to {neighbour}.", "The road from {neighbour} is long.",
+    "The quiz began.",
+    "{Person3} asked about {neighbour}.", "{Person3} has been to {neighbour}.", "The road from {neighbour} is long.",
     "{neighbour} is another story.", "The last question was about {neighbour}.", "Geography was the next lesson.",
     "The book has a chapter on {neighbour}.", "This page is not about {neighbour}.",
 )  # fmt: skip

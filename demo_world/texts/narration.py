@@ -52,24 +52,44 @@ CONTINUATIONS: Final = (
     "Most of the {visitors} had left by then.", "The {vehicle} was full.",
 )  # fmt: skip
 
+ECHOES: Final = (
+    "The list says {a}, {city}, {b} and {c}. {person} reads it aloud: {a}, {city}, {b} and {c}.",
+    "{person} spells out the code {a} {b} {c}, and {person2} repeats: {a} {b} {c}.",
+    "From {city} to {city2} it is {a} miles, so from {city2} to {city} it is {a} miles too.",
+    "The sign says {city} {a} and {city2} {b}. {person} wrote down: {city} {a}, {city2} {b}.",
+    "{person} asked about {city}. Nobody in {city} had heard of {person}, but {city2} is not far from {city}.",
+    "The letter from {city} has the date {date}. A letter with the date {date} came from {city} after all.",
+    "The {item} costs ${p} and the {item2} ${q}. {person} paid ${q} for the {item2} and ${p} for the {item}.",
+    "{city}, {city2}, {city3}: {person} learned the names {city}, {city2} and {city3} by heart.",
+    "First came number {a}, then {b}, then {c}. In the other direction it was {c}, then {b}, then {a}.",
+    "The {vehicle} goes to {city} by way of {city2}. {person2} got off in {city2}, {person} went on to {city}.",
+    "{person} lives at number {a} in {city}. The parcel for {city}, number {a}, is for {person}.",
+    'The door said "{city} {a}". {person} asked what "{city} {a}" meant.',
+    "{person} was born on {date} in {city}. Born in {city} on {date}, {person} is proud of {city}.",
+    "Ticket {a} is for {city}, ticket {b} for {city2}. {person} has ticket {a} and goes to {city}.",
+)
+"""Texts that say something twice: nothing teaches a small model to copy as fast as what it can only know by copying."""
+
+_ECHO_SHARE: Final = 0.4
+
 
 @cache
-def openings(*, held_out: bool) -> tuple[str, ...]:
-    """First sentences on one side of the split: the narration's own, and the situations that calculator texts
-    tell."""
-    told = (*OPENINGS, *(f"{capitalise_pattern(scene.situation)}." for scene in SCENES))
-    return tuple(opening for opening in told if is_held_out("phrasing", opening.removesuffix(".")) is held_out)
+def openings() -> tuple[str, ...]:
+    """First sentences: the narration's own, and the trainable situations that calculator texts tell."""
+    situations = (scene.situation for scene in SCENES if not is_held_out("phrasing", scene.situation))
+    return (*OPENINGS, *(f"{capitalise_pattern(situation)}." for situation in situations))
 
 
-def narration_text(rng: random.Random, *, held_out_phrasing: bool = False) -> Text:
-    """A text of two to four sentences with no call in it; every number, date and city is trainable."""
-    opening = rng.choice(openings(held_out=held_out_phrasing))
-    continuations = rng.sample(CONTINUATIONS, rng.choice((1, 1, 2, 3)))
+def narration_text(rng: random.Random) -> Text:
+    """A text of one to four sentences with no call in it; every number, date, city and phrasing is trainable."""
+    opening = rng.choice(ECHOES if rng.random() < _ECHO_SHARE else openings())
+    continuations = rng.sample(CONTINUATIONS, rng.choice((0, 1, 1, 2)))
     numbers = {slot: draw_number(rng, slot, held_out=False) for slot in _NUMBER_SLOTS}
-    cities = rng.sample(city_pool(held_out=False), 2)
+    cities = rng.sample(city_pool(held_out=False), 3)
     given = numbers | {
         "city": cities[0].name,
         "city2": cities[1].name,
+        "city3": cities[2].name,
         "date": long_date(draw_date(rng, held_out=False)),
     }
     plain = " ".join((opening, *continuations)).format_map(Slots(rng, given))
