@@ -51,6 +51,24 @@ async def parts(size: int, count: int) -> AsyncIterator[bytes]:
         yield b"x" * size
 
 
+def post(path: str) -> Scope:
+    """What a server hands an app for a POST with a streamed body."""
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0", "spec_version": "2.4"},
+        "http_version": "1.1",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": [],
+        "scheme": "http",
+        "server": ("test", 80),
+        "client": ("test", 1),
+        "root_path": "",
+    }
+
+
 async def test_a_body_of_just_the_limit_passes() -> None:
     sink = Sink()
     async with running(sink.app) as client:
@@ -98,25 +116,31 @@ async def test_a_response_under_way_is_broken_off_not_mixed_with_a_413() -> None
     async def send(message: Message) -> None:
         sent.append(message)
 
-    scope: Scope = {
-        "type": "http",
-        "asgi": {"version": "3.0", "spec_version": "2.4"},
-        "http_version": "1.1",
-        "method": "POST",
-        "path": "/echo",
-        "raw_path": b"/echo",
-        "query_string": b"",
-        "headers": [],
-        "scheme": "http",
-        "server": ("test", 80),
-        "client": ("test", 1),
-        "root_path": "",
-    }
     with pytest.raises(ClientDisconnect):
-        await sink.app(scope, receive, send)
+        await sink.app(post("/echo"), receive, send)
     assert [message["status"] for message in sent if message["type"] == "http.response.start"] == [200]
     assert sum(len(message.get("body", b"")) for message in sent) == 800
     assert len(incoming) == 2  # The third part was one too many; the others were never asked for.
+
+
+async def test_a_client_that_leaves_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    sink = Sink()
+    incoming: list[Message] = [
+        {"type": "http.request", "body": b"x" * 400, "more_body": True},
+        {"type": "http.disconnect"},
+    ]
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        return incoming.pop(0)
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    await sink.app(post("/sink"), receive, send)
+    assert sink.disconnected
+    assert sent == []
+    assert caplog.records == []
 
 
 async def test_an_app_that_reads_no_body_answers_as_ever() -> None:
