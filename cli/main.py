@@ -1,0 +1,248 @@
+"""The ``toolformer`` command and its subcommands.
+
+``toolformer --help`` answers at once: what a subcommand needs beyond the option parser is imported when it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import importlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+DEFAULT_URL = "http://127.0.0.1:8080"
+
+app = typer.Typer(
+    name="toolformer",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="markdown",
+    pretty_exceptions_enable=False,
+    help="""Language models that call tools in the middle of their text.
+
+    Start with `toolformer up`; in another terminal `toolformer complete "Today is"`.
+    If something is amiss: `toolformer doctor`.""",
+)
+jobs = typer.Typer(
+    no_args_is_help=True, help="The stages that make a model that uses tools: `toolformer jobs corpus --help`."
+)
+index = typer.Typer(
+    no_args_is_help=True, help="Search indexes: `toolformer index wiki --pages bundled --index var/wiki`."
+)
+
+Url = Annotated[str, typer.Option(envvar="TOOLFORMER_GATEWAY_URL", help="The gateway's address.")]
+Date = Annotated[
+    dt.datetime | None, typer.Option(formats=["%Y-%m-%d"], metavar="YYYY-MM-DD", help="The day tools take for today.")
+]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from cli.doctor import project_version
+
+        typer.echo(f"toolformer {project_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def up(
+    tools: Annotated[
+        str | None,
+        typer.Option(metavar="NAME,...", help="Tool services to start, such as `calculator,calendar`; by default all."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="The gateway's port, 8080 by default; 0 takes a free one.")
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", exists=True, file_okay=False, help="A Hugging Face GPT-J checkpoint to serve."),
+    ] = None,
+    gateway: Annotated[bool, typer.Option("--gateway/--no-gateway", help="Whether to start the gateway.")] = True,
+    sample: Annotated[bool, typer.Option("--sample", help="Stream a sample completion once ready.")] = False,
+    wait: Annotated[float, typer.Option(min=1, metavar="SECONDS", help="How long to wait until all are ready.")] = 600,
+) -> None:
+    """Start the tool services and the gateway, and keep them running until Ctrl-C.
+
+    Prints `ready: http://HOST:PORT` on standard output when all of them can answer; the log goes to standard error.
+    A second Ctrl-C stops at once.
+
+    Examples:
+
+    - `toolformer up --sample`
+    - `toolformer up --tools calculator,calendar --port 9000`
+    - `TOOLFORMER_CALCULATOR_PORT=9101 toolformer up`
+    """
+    from cli.components import gateway_component, service_components
+    from cli.console import CommandError
+    from cli.up import up as run_until_stopped
+    from toolformer.tools import ToolRegistry
+
+    if sample and not gateway:
+        raise CommandError("--sample needs the gateway: leave out --no-gateway")
+    chosen = None if tools is None else [name.strip() for name in tools.split(",") if name.strip()]
+    components = service_components(ToolRegistry.load(), chosen, os.environ)
+    if gateway:
+        components.append(gateway_component(components, os.environ, port=port, model=model))
+    if not components:
+        raise CommandError("there is nothing to start: name services with --tools, or leave out --no-gateway")
+    address = components[-1].url
+    raise typer.Exit(asyncio.run(run_until_stopped(components, address=address, sample=sample, wait_seconds=wait)))
+
+
+@app.command()
+def complete(
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The prompt; `-` reads it from standard input.")],
+    tools: Annotated[
+        str | None, typer.Option(metavar="NAME,...", help="Tools that may be called, such as `Calculator,Calendar`.")
+    ] = None,
+    no_tools: Annotated[bool, typer.Option("--no-tools", help="Call no tools.")] = False,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="Tool calls at most.")] = None,
+    api_top_k: Annotated[
+        int | None, typer.Option(min=0, help="A call may start where it is among the k likeliest tokens; 0 for none.")
+    ] = None,
+    max_tokens: Annotated[int, typer.Option(min=1, help="Tokens the model may make.")] = 64,
+    temperature: Annotated[float, typer.Option(min=0, max=2, help="0 takes the likeliest token each time.")] = 0.0,
+    date: Date = None,
+    echo: Annotated[
+        bool | None,
+        typer.Option("--echo/--no-echo", help="Whether to print the prompt first; by default on a terminal."),
+    ] = None,
+    timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How long the whole may take.")] = 120.0,
+    url: Url = DEFAULT_URL,
+) -> None:
+    """Complete a text, streamed from a running gateway; tool calls stand in the text in colour.
+
+    Examples:
+
+    - `toolformer complete "Each of the 24 boxes holds 17 books, so together they hold"`
+    - `toolformer complete "Today is" --tools Calendar --date 2030-01-31`
+    - `cat prompt.txt | toolformer complete - --no-tools`
+    """
+    import sys
+
+    from cli.complete import CompletionPrinter, read_prompt, stream_completion
+    from cli.console import CommandError
+
+    if no_tools and tools is not None:
+        raise CommandError("--tools and --no-tools exclude each other: give one of them")
+    prompt = read_prompt(text)
+    body: dict[str, Any] = {"prompt": prompt, "max_tokens": max_tokens, "temperature": temperature}
+    if no_tools or tools is not None:
+        body["tools"] = [name.strip() for name in (tools or "").split(",") if name.strip()]
+    optional = {
+        "max_calls": max_calls,
+        "api_top_k": api_top_k,
+        "tool_context": {"date": date.date().isoformat()} if date else None,
+    }
+    body |= {name: value for name, value in optional.items() if value is not None}
+    printer = CompletionPrinter(echo=prompt if (sys.stdout.isatty() if echo is None else echo) else None)
+    asyncio.run(stream_completion(url, body, printer, seconds=timeout))
+
+
+@app.command()
+def call(
+    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name in text, such as `Calculator`.")],
+    text: Annotated[str, typer.Argument(metavar="[INPUT]", help="What stands between the call's parentheses.")] = "",
+    date: Date = None,
+) -> None:
+    """Call one tool and print its answer; without an answer, the reason goes to standard error and the status is 1.
+
+    Examples:
+
+    - `toolformer call Calculator "400 / 1400"`
+    - `toolformer call Calendar --date 2030-01-31`
+    - `toolformer call WikiSearch "Ljubljana population"`
+    """
+    from cli.tool_commands import call_tool
+
+    asyncio.run(call_tool(tool, text, date.date() if date else None))
+
+
+@app.command()
+def tools() -> None:
+    """List the tools: where each answers, whether it is up, its limits.
+
+    Examples:
+
+    - `toolformer tools`
+    - `TOOLFORMER_TOOLS=my-tools.toml toolformer tools`
+    """
+    from cli.tool_commands import show_tools
+
+    asyncio.run(show_tools())
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as JSON.")] = False,
+) -> None:
+    """Check this machine: what is wrong, and how to mend it. The status is 1 if there are problems.
+
+    Examples:
+
+    - `toolformer doctor`
+    - `toolformer doctor --json`
+    """
+    from cli.doctor import diagnose, show_findings
+
+    findings = diagnose(os.environ)
+    show_findings(findings, as_json=as_json)
+    raise typer.Exit(1 if any(finding.status == "problem" for finding in findings) else 0)
+
+
+def _forward(parent: typer.Typer, name: str, module: str, told: str) -> None:
+    """Add a subcommand whose options are those of ``module``'s own ``main(arguments)``."""
+
+    def run(context: typer.Context) -> None:
+        main: Callable[[list[str]], int | None] = importlib.import_module(module).main
+        raise typer.Exit(main(list(context.args)) or 0)
+
+    run.__doc__ = f"{told} Runs `python -m {module}`, which has the options: `--help` lists them."
+    settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    parent.command(name, context_settings=settings)(run)
+
+
+_forward(app, "evaluate", "training_jobs.evaluate", "Measure held-out prompts against a running gateway.")
+_forward(jobs, "corpus", "training_jobs.corpus", "Generate texts, execute their calls, encode them.")
+_forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.")
+_forward(index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.")
+app.add_typer(jobs, name="jobs")
+app.add_typer(index, name="index")
+
+
+def main() -> None:
+    """Run the command.
+
+    Raises:
+        SystemExit: always; 1 with a word on standard error for what the command cannot do, 130 after Ctrl-C.
+    """
+    from cli.console import CommandError, fail
+
+    try:
+        app()
+    except CommandError as error:
+        fail(str(error))
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except BrokenPipeError:
+        # Who read our output has gone, as `head` does; Python would complain once more while it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        raise SystemExit(141) from None
+
+
+if __name__ == "__main__":
+    main()
