@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
 from pathlib import Path
@@ -23,7 +24,7 @@ def shown(service: str) -> list[tuple[str, str]]:
     lines = (SERVICES / service / "README.md").read_text().splitlines()
     return [
         (line.removeprefix("$ "), answer)
-        for line, answer in zip(lines, lines[1:], strict=False)
+        for line, answer in itertools.pairwise(lines)
         if line.startswith("$ curl")
     ]
 
