@@ -75,7 +75,7 @@ class Readiness:
 
 
 class ToolClient:
-    """Calls the tools of ``registry``; an async context manager for one event loop, to be held as long as tools are called.
+    """Calls the tools of ``registry``; an async context manager, held while tools are called, on one event loop.
 
     Args:
         registry: the tools and their addresses.

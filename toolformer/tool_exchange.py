@@ -36,8 +36,8 @@ class Reply:
 class RetryPolicy:
     """How often and when a request is sent again. Only pure tools are asked twice.
 
-    ``max_attempts`` counts the first; ``backoff_s`` is about the wait before the second in seconds, and each further one
-    waits twice as long; ``failure_threshold`` and ``cool_down_s`` are the `CircuitBreaker`'s.
+    ``max_attempts`` counts the first. ``backoff_s`` is about the wait before the second in seconds; each further one
+    waits twice as long. ``failure_threshold`` and ``cool_down_s`` are the `CircuitBreaker`'s.
 
     Raises:
         ValueError: if ``max_attempts`` or ``backoff_s`` is out of range.

@@ -222,7 +222,7 @@ def _retry_after(value: str) -> float:
         return float(value)
     try:
         at = parsedate_to_datetime(value)
-    except ValueError:
+    except (ValueError, OverflowError):
         return 0.0
     if at.tzinfo is None:
         return 0.0

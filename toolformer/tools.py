@@ -297,7 +297,9 @@ class _Tables:
                 remedy = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(owner.model_fields)}"
                 yield f"{where}: is not a field; {remedy}"
             else:
-                given = "" if not problem["loc"] else f" (given: {problem['input']!r})"
+                # What may hold a password is not repeated.
+                show = problem["loc"] and "@" not in str(problem["input"])
+                given = f" (given: {problem['input']!r})" if show else ""
                 yield f"{where}: {said}{given}{meaning}"
 
 
