@@ -7,6 +7,7 @@ end gives exactly one :class:`~inference_gateway.core.Finished`, and a stream th
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
@@ -33,9 +34,9 @@ class ToolCaller(Protocol):
     async def call(
         self,
         name: str,
-        tool_input: str,
+        input: str,
         *,
-        date: str | None = None,
+        date: dt.date | None = None,
         timeout: float | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> ToolResult: ...

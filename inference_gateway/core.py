@@ -6,6 +6,7 @@ those events into OpenAI's JSON or server-sent events. Exactly one :class:`Finis
 
 from __future__ import annotations
 
+import datetime as dt
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -35,7 +36,7 @@ class CompletionRequest:
     called. ``api_top_k`` is k of section 4.2 of the paper: a call may start where an API-start token is among the k most likely;
     1 is plain greedy, 0 disables calls. ``max_calls`` bounds executed calls (paper: 1). ``tool_timeout`` is the deadline of one call
     in seconds, ``None`` for the tool's own; ``timeout`` the wall-clock limit of the whole completion in seconds.
-    ``show_calls`` keeps the text of finished calls in the completion's text. ``date`` (YYYY-MM-DD) is what the calendar shall take for today.
+    ``show_calls`` keeps the text of finished calls in the completion's text. ``date`` is the day that tools shall take for today.
     """
 
     prompt_ids: tuple[int, ...]
@@ -48,7 +49,7 @@ class CompletionRequest:
     tool_timeout: float | None = None
     timeout: float = 120.0
     show_calls: bool = True
-    date: str | None = None
+    date: dt.date | None = None
     request_id: str = ""
 
 

@@ -1,0 +1,139 @@
+"""Several completions running together, their events as one stream."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, Self
+
+from http_api import ApiError
+from inference_gateway.backends.base import BackendBusy
+from inference_gateway.completion import Completer
+from inference_gateway.core import CallFinished, Event, Finished, TextDelta, Usage
+from inference_gateway.http.metrics import GatewayMetrics
+from inference_gateway.http.planning import Plan, PlannedChoice
+from inference_gateway.http.protocol import Choice, PromptTokensDetails, ToolCall, UsageBody
+
+
+class GenerationError(ApiError):
+    """The model failed on a completion, so the request has no whole answer."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(500, message, code="generation_failed")
+
+
+class RunningChoices:
+    """The completions of a plan, each in a task of its own; leaving the context stops those that still run.
+
+    The tasks go on while nobody reads, so that a client that reads slowly holds no row of the model longer than needed.
+    """
+
+    def __init__(self, completer: Completer, plan: Plan, metrics: GatewayMetrics) -> None:
+        self._completer = completer
+        self._plan = plan
+        self._metrics = metrics
+        self._items: asyncio.Queue[tuple[int, Event] | Exception] = asyncio.Queue()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> Self:
+        self._tasks = [asyncio.create_task(self._run(index)) for index in range(len(self._plan.choices))]
+        return self
+
+    async def __aexit__(
+        self, exc_type: type[BaseException] | None, exc: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def next(self, patience: float | None = None) -> tuple[int, Event] | None:
+        """The next event and the index of its choice; ``None`` if ``patience`` seconds pass without one.
+
+        Raises:
+            ApiError: 503 if the model takes no more completions now, 500 if it failed on this one.
+        """
+        try:
+            async with asyncio.timeout(patience):
+                item = await self._items.get()
+        except TimeoutError:
+            return None
+        match item:
+            case BackendBusy():
+                seconds = max(1, round(item.retry_after))
+                message = f"the model is busy: {item}; try again in {seconds} s"
+                raise ApiError(503, message, code="busy", headers={"Retry-After": str(seconds)}) from item
+            case Exception():
+                raise item
+            case _, Finished(reason="error", message=message):
+                raise GenerationError(message)
+            case _:
+                return item
+
+    async def _run(self, index: int) -> None:
+        observer = self._metrics.completion()
+        try:
+            async with contextlib.aclosing(self._completer.stream(self._plan.choices[index].request)) as events:
+                async for event in events:
+                    observer.saw(event)
+                    self._items.put_nowait((index, event))
+        except Exception as error:
+            observer.outcome = "refused" if isinstance(error, BackendBusy) else "error"
+            self._items.put_nowait(error)
+        finally:
+            observer.end()
+
+
+@dataclass(slots=True)
+class Progress:
+    """What has come of one choice."""
+
+    index: int
+    planned: PlannedChoice
+    text: list[str] = field(default_factory=list)
+    tool_calls: list[ToolCall] = field(default_factory=list)
+    finished: Finished | None = None
+
+    def take(self, event: Event) -> None:
+        """Note what ``event`` adds."""
+        match event:
+            case TextDelta(text):
+                self.text.append(text)
+            case CallFinished(record):
+                self.tool_calls.append(ToolCall.of(record, shift=len(self.planned.echo)))
+            case Finished():
+                self.finished = event
+
+    def choice(self) -> Choice:
+        """The whole choice; its `finished` must be set."""
+        assert self.finished is not None
+        timed_out = self.finished.reason == "timeout"
+        return Choice(
+            index=self.index,
+            text=self.planned.echo + "".join(self.text),
+            # A client that knows OpenAI's reasons only reads what it should: a limit cut this text off.
+            finish_reason="stop" if self.finished.reason == "stop" else "length",
+            tool_calls=self.tool_calls,
+            timed_out=timed_out,
+        )
+
+
+_NOTHING: Final = Usage(0, 0)
+
+
+def total_usage(progress: Sequence[Progress], per_prompt: int) -> UsageBody:
+    """Token counts over all choices; a prompt counts once, however many choices it gives."""
+    usages = [choice.finished.usage if choice.finished else _NOTHING for choice in progress]
+    prompts = usages[::per_prompt]
+    prompt_tokens = sum(usage.prompt_tokens for usage in prompts)
+    completion_tokens = sum(usage.completion_tokens for usage in usages)
+    return UsageBody(
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        total_tokens=prompt_tokens + completion_tokens,
+        prompt_tokens_details=PromptTokensDetails(cached_tokens=sum(usage.cached_tokens for usage in prompts)),
+        tool_tokens=sum(usage.spliced_tokens for usage in usages),
+        rolled_back_tokens=sum(usage.rolled_back_tokens for usage in usages),
+    )

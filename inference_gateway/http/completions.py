@@ -1,0 +1,192 @@
+"""``POST /v1/completions``: one answer as JSON, or the text as it comes in server-sent events."""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from fastapi import APIRouter, Body, Request
+from starlette.responses import Response
+
+from http_api import ApiError, documented_errors, error_body
+from inference_gateway.completion import Completer
+from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta
+from inference_gateway.http import event_stream
+from inference_gateway.http.choices import Progress, RunningChoices, total_usage
+from inference_gateway.http.connection import ClientLeft, while_connected
+from inference_gateway.http.gateway import Gateway
+from inference_gateway.http.planning import Plan, plan
+from inference_gateway.http.protocol import CompletionBody, CompletionResponse, ToolCall
+
+logger = logging.getLogger(__name__)
+
+CLIENT_CLOSED_REQUEST: Final = 499
+"""What the log and the metrics say of a request whose client left; nobody receives it."""
+
+_EXAMPLES: Final[dict[str, Any]] = {
+    "arithmetic": {
+        "value": {"prompt": "Each of the 24 boxes holds 17 books, so together they hold", "max_tokens": 48},
+    },
+    "dated": {"value": {"prompt": "Today is", "max_tokens": 48, "tool_context": {"date": "2026-11-20"}}},
+}
+
+
+def completion_routes(gateway: Gateway) -> APIRouter:
+    """The completion route of ``gateway``."""
+    router = APIRouter(tags=["completions"])
+
+    @router.post(
+        "/v1/completions",
+        summary="Complete text, calling tools on the way",
+        response_model=None,
+        responses={
+            200: {"model": CompletionResponse, "description": "The completions; with 'stream': true, their events."},
+            **documented_errors(400, 404, 413, 422, 500, 503),
+        },
+    )
+    async def complete(
+        request: Request,
+        body: CompletionBody = Body(openapi_examples=_EXAMPLES),  # noqa: B008
+    ) -> Response:
+        completer = gateway.completer()
+        planned = await plan(body, completer, gateway.settings, request_id=request.state.request_id)
+        answer = _Answer(gateway, completer, planned)
+        if body.stream:
+            usage = bool(body.stream_options and body.stream_options.include_usage)
+            return event_stream.EventStream(answer.events(usage=usage, tool_events=bool(body.stream_tool_events)))
+        try:
+            response = await while_connected(request.receive, answer.whole())
+        except ClientLeft:
+            return Response(status_code=CLIENT_CLOSED_REQUEST)
+        return Response(response.model_dump_json(), media_type="application/json")
+
+    return router
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The answer to one request."""
+
+    gateway: Gateway
+    completer: Completer
+    plan: Plan
+    id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4().hex}")
+    created: int = field(default_factory=lambda: int(time.time()))
+
+    async def whole(self) -> CompletionResponse:
+        """All choices, once all have ended.
+
+        Raises:
+            ApiError: see `RunningChoices.next`.
+        """
+        progress = self._progress()
+        async with self._running() as running:
+            while not all(choice.finished for choice in progress):
+                if (item := await running.next()) is not None:
+                    index, event = item
+                    progress[index].take(event)
+        return CompletionResponse(
+            id=self.id,
+            created=self.created,
+            model=self.plan.model,
+            choices=[choice.choice() for choice in progress],
+            usage=total_usage(progress, self.plan.per_prompt),
+        )
+
+    async def events(self, *, usage: bool, tool_events: bool) -> AsyncGenerator[bytes, None]:
+        """The stream's bytes: chunks, one terminal chunk a choice, the ``usage`` if wanted, ``[DONE]``.
+
+        Raises:
+            ApiError: before the first bytes only; later trouble is told in the stream.
+        """
+        progress = self._progress()
+        chunk = _Chunks(self, usage=usage, tool_events=tool_events)
+        began = False
+        try:
+            async with self._running() as running:
+                while not all(choice.finished for choice in progress):
+                    item = await running.next(self.gateway.settings.keep_alive_seconds)
+                    if not began:
+                        began = True
+                        for choice in progress:
+                            if choice.planned.echo:
+                                yield chunk.text(choice, choice.planned.echo)
+                    if item is None:
+                        yield event_stream.KEEP_ALIVE
+                        continue
+                    index, event = item
+                    progress[index].take(event)
+                    piece = chunk.of(progress[index], event)
+                    if piece:
+                        yield piece
+            if usage:
+                yield chunk.usage(progress)
+        except Exception as error:
+            if not began:
+                raise
+            yield event_stream.data(_told(error))
+        yield event_stream.DONE
+
+    def _progress(self) -> list[Progress]:
+        return [Progress(index, planned) for index, planned in enumerate(self.plan.choices)]
+
+    def _running(self) -> RunningChoices:
+        return RunningChoices(self.completer, self.plan, self.gateway.metrics)
+
+
+class _Chunks:
+    """The chunks of one stream. OpenAI's client reads each as a completion and keeps the fields it does not know."""
+
+    def __init__(self, answer: _Answer, *, usage: bool, tool_events: bool) -> None:
+        self._head = {
+            "id": answer.id,
+            "object": "text_completion",
+            "created": answer.created,
+            "model": answer.plan.model,
+        }
+        self._per_prompt = answer.plan.per_prompt
+        # Where usage is asked for, OpenAI's every chunk has the field, null in all but the last.
+        self._tail: dict[str, Any] = {"usage": None} if usage else {}
+        self._tool_events = tool_events
+
+    def of(self, choice: Progress, event: Event) -> bytes:
+        """The chunk that tells ``event``; empty if the client did not ask for it."""
+        match event:
+            case TextDelta(text):
+                return self.text(choice, text)
+            case CallStarted(tool, input, offset) if self._tool_events:
+                told = {"tool": tool, "input": input, "offset": offset + len(choice.planned.echo)}
+                return self._chunk(choice, tool_event={"type": "call_started", **told})
+            case CallFinished(record) if self._tool_events:
+                call = ToolCall.of(record, shift=len(choice.planned.echo))
+                return self._chunk(choice, tool_event={"type": "call_finished", **call.model_dump()})
+            case Finished():
+                ended = choice.choice().model_dump(include={"finish_reason", "tool_calls", "timed_out"})
+                return self._chunk(choice, **ended)
+            case _:
+                return b""
+
+    def text(self, choice: Progress, text: str) -> bytes:
+        """A chunk of text."""
+        return self._chunk(choice, text=text)
+
+    def usage(self, progress: list[Progress]) -> bytes:
+        """The last chunk, which has no choice."""
+        counts = total_usage(progress, self._per_prompt).model_dump()
+        return event_stream.data({**self._head, "choices": [], "usage": counts})
+
+    def _chunk(self, choice: Progress, **fields: Any) -> bytes:
+        told = {"index": choice.index, "text": "", "logprobs": None, "finish_reason": None, **fields}
+        return event_stream.data({**self._head, "choices": [told], **self._tail})
+
+
+def _told(error: Exception) -> dict[str, Any]:
+    """What a client whose stream has begun is told of ``error``."""
+    if isinstance(error, ApiError):
+        return dict(error_body(error.status, error.message, param=error.param, code=error.code))
+    logger.error("a completion's stream broke off", exc_info=error)
+    return dict(error_body(500, "the server met an unexpected error; it is in the server's log"))

@@ -1,0 +1,103 @@
+"""What the gateway's routes stand on: the backend and the tool client, from start to stop."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from prometheus_client import CollectorRegistry
+
+from http_api import ApiError
+from inference_gateway.backends.base import Backend
+from inference_gateway.completion import Completer
+from inference_gateway.http.metrics import GatewayMetrics
+from inference_gateway.settings import GatewaySettings
+from toolformer.tool_client import Readiness, ToolClient
+from toolformer.tools import Tool, ToolRegistry
+
+logger = logging.getLogger(__name__)
+
+
+class Gateway:
+    """Loads the backend in the background, so that the process answers meanwhile, and stops it at the end.
+
+    Args:
+        load_backend: gives a backend that is not started yet. It is called in a thread and may take its time.
+        registry: the tools.
+        settings: limits and defaults of requests.
+        metrics_registry: where the gateway's metrics go.
+    """
+
+    def __init__(
+        self,
+        load_backend: Callable[[], Backend],
+        registry: ToolRegistry,
+        settings: GatewaySettings,
+        metrics_registry: CollectorRegistry,
+    ) -> None:
+        self.settings = settings
+        self.registry = registry
+        self.tools = ToolClient(registry)
+        self.metrics = GatewayMetrics(metrics_registry, lambda: self.backend)
+        self.backend: Backend | None = None
+        """The backend once it is loaded and started."""
+        self.loaded_at = 0
+        """When that was, in Unix seconds."""
+        self._load_backend = load_backend
+        self._why_not = "the gateway has not been started"
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Keep the gateway running as long as the context is open."""
+        async with self.tools:
+            self._why_not = "the model is still loading"
+            loading = asyncio.create_task(self._load(), name="load the backend")
+            try:
+                yield
+            finally:
+                loading.cancel()
+                await asyncio.gather(loading, return_exceptions=True)
+                self._why_not = "the gateway is shutting down"
+                if self.backend is not None:
+                    await self.backend.stop()
+
+    def ready_backend(self) -> Backend:
+        """The backend, which takes completions now.
+
+        Raises:
+            ApiError: 503 while there is none.
+        """
+        if self.backend is None or not self.backend.ready():
+            why = self._why_not if self.backend is None else "the model's engine has stopped; restart the gateway"
+            raise ApiError(503, f"no completions now: {why}", code="not_ready", headers={"Retry-After": "2"})
+        return self.backend
+
+    def completer(self) -> Completer:
+        """What completes prompts.
+
+        Raises:
+            ApiError: 503 while nothing can.
+        """
+        return Completer(self.ready_backend(), self.registry, self.tools)
+
+    async def tool_readiness(self, *, seconds: float) -> Sequence[tuple[Tool, Readiness]]:
+        """Every tool and whether its service can answer, all asked at once, within that many ``seconds``."""
+        tools = self.registry.select(None)
+        answers = await asyncio.gather(*(self.tools.ready(tool.name, timeout=seconds) for tool in tools))
+        return list(zip(tools, answers, strict=True))
+
+    async def _load(self) -> None:
+        began = time.monotonic()
+        try:
+            backend = await asyncio.to_thread(self._load_backend)
+            await backend.start()
+        except Exception as error:
+            self._why_not = f"the model could not be loaded ({error}); mend that and restart the gateway"
+            logger.exception("the model could not be loaded")
+        else:
+            self.loaded_at = int(time.time())
+            self.backend = backend
+            logger.info("ready: model %s after %.1f s", backend.model_name, time.monotonic() - began)

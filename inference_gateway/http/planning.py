@@ -1,0 +1,153 @@
+"""From a request's JSON to the completions to run: checked against the served model, the tools and the limits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from http_api import ApiError
+from inference_gateway.backends.base import Backend
+from inference_gateway.completion import Completer
+from inference_gateway.core import CompletionRequest, SamplingParams
+from inference_gateway.http.protocol import CompletionBody, Prompt
+from inference_gateway.settings import GatewaySettings
+from toolformer.tools import ToolRegistry, UnknownTool
+
+DEFAULT_MAX_TOKENS: Final = 16
+"""OpenAI's default for completions."""
+
+_QUICK_CHARACTERS: Final = 4096
+"""Text that is tokenised at once; more would hold up the event loop and goes to a thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedChoice:
+    """A completion to run; ``echo`` is the prompt where the text shall begin with it, and empty otherwise."""
+
+    request: CompletionRequest
+    echo: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The choices in the order of their indices: ``per_prompt`` for the first prompt, then for the second."""
+
+    model: str
+    choices: tuple[PlannedChoice, ...]
+    per_prompt: int
+
+
+async def plan(body: CompletionBody, completer: Completer, settings: GatewaySettings, *, request_id: str) -> Plan:
+    """What ``body`` asks for.
+
+    Raises:
+        ApiError: 404 for another model; 400 for what this gateway cannot do or the model's length does not hold; 422
+            for an unknown tool, too many choices, or a token the vocabulary lacks.
+    """
+    backend = completer.backend
+    _refuse_unsupported(body)
+    if body.model not in (None, backend.model_name):
+        message = f"there is no model {body.model[:100]!r}; this gateway serves {backend.model_name!r}"
+        raise ApiError(404, message, param="model", code="model_not_found")
+    per_prompt = body.n or 1
+    wanted = len(body.prompt) * per_prompt
+    if wanted > settings.max_choices:
+        field = "n" if per_prompt > 1 else "prompt"
+        message = f"{wanted} choices were asked for (prompts times n); ask for at most {settings.max_choices}"
+        raise ApiError(422, message, param=field, code="too_many_choices")
+    tools = _tool_names(body.tools, completer.registry)
+    encoded = await _encode(body.prompt, backend)
+    limits = [_max_tokens(ids, body.max_tokens, backend.max_model_len) for ids in encoded]
+    choices = []
+    for prompt, ids, max_tokens in zip(body.prompt, encoded, limits, strict=True):
+        echo = _text_of(prompt, backend) if body.echo else ""
+        for copy in range(per_prompt):
+            request = CompletionRequest(
+                prompt_ids=ids,
+                max_tokens=max_tokens,
+                sampling=_sampling(body, copy),
+                stop=body.stop,
+                tools=tools,
+                api_top_k=settings.api_top_k if body.api_top_k is None else body.api_top_k,
+                max_calls=settings.max_calls if body.max_calls is None else body.max_calls,
+                tool_timeout=body.tool_timeout,
+                timeout=settings.completion_timeout,
+                show_calls=body.show_calls is not False,
+                date=body.tool_context.date if body.tool_context else None,
+                request_id=request_id,
+            )
+            choices.append(PlannedChoice(request, echo))
+    return Plan(backend.model_name, tuple(choices), per_prompt)
+
+
+def _refuse_unsupported(body: CompletionBody) -> None:
+    field = body.unsupported()
+    if field is not None:
+        message = f"{field!r} is not supported by this gateway; leave it out"
+        raise ApiError(400, message, param=field, code="unsupported_parameter")
+    for field, given in (("stream_options", body.stream_options), ("stream_tool_events", body.stream_tool_events)):
+        if given and not body.stream:
+            raise ApiError(422, f"{field!r} goes with 'stream': true; add that or leave it out", param=field)
+
+
+def _tool_names(names: Sequence[str] | None, registry: ToolRegistry) -> tuple[str, ...]:
+    try:
+        return tuple(tool.name for tool in registry.select(names))
+    except UnknownTool as unknown:
+        message = f"there is no tool {unknown.name[:100]!r}; the tools are: {', '.join(unknown.known) or 'none'}"
+        raise ApiError(422, message, param="tools", code="unknown_tool") from unknown
+
+
+async def _encode(prompts: Sequence[Prompt], backend: Backend) -> list[tuple[int, ...]]:
+    """The ids of each prompt."""
+
+    def encode_all() -> list[tuple[int, ...]]:
+        return [tuple(backend.tokenizer.encode(p)) if isinstance(p, str) else p for p in prompts]
+
+    vocab_size = backend.tokenizer.vocab_size
+    for prompt in prompts:
+        if not isinstance(prompt, str) and (min(prompt) < 0 or max(prompt) >= vocab_size):
+            message = f"'prompt': token ids must be from 0 to {vocab_size - 1}, the model's vocabulary"
+            raise ApiError(422, message, param="prompt", code="unknown_token")
+    if sum(len(prompt) for prompt in prompts if isinstance(prompt, str)) > _QUICK_CHARACTERS:
+        return await asyncio.to_thread(encode_all)
+    return encode_all()
+
+
+def _max_tokens(ids: Sequence[int], asked: int | None, max_model_len: int) -> int:
+    """Tokens the model may make after ``ids``.
+
+    Raises:
+        ApiError: if the prompt, or the prompt with what was asked for, is longer than the model.
+    """
+    room = max_model_len - len(ids)
+    if room < 1:
+        message = (
+            f"the model takes at most {max_model_len:,} tokens, prompt and completion together; "
+            f"the prompt has {len(ids):,}: shorten it to {max_model_len - 1:,}"
+        )
+        raise ApiError(400, message, param="prompt", code="context_length_exceeded")
+    if asked is not None and asked > room:
+        message = (
+            f"the model takes at most {max_model_len:,} tokens, prompt and completion together; the prompt has "
+            f"{len(ids):,} and 'max_tokens' asks for {asked:,}: shorten the prompt or ask for at most {room:,}"
+        )
+        raise ApiError(400, message, param="max_tokens", code="context_length_exceeded")
+    return min(DEFAULT_MAX_TOKENS, room) if asked is None else asked
+
+
+def _sampling(body: CompletionBody, copy: int) -> SamplingParams:
+    """How choice number ``copy`` of a prompt is sampled: with the same seed all of them would be the same text."""
+    return SamplingParams(
+        temperature=body.temperature or 0.0,
+        top_p=1.0 if body.top_p is None else body.top_p,
+        seed=None if body.seed is None else body.seed + copy,
+    )
+
+
+def _text_of(prompt: Prompt, backend: Backend) -> str:
+    if isinstance(prompt, str):
+        return prompt
+    return b"".join(map(backend.tokenizer.token_bytes, prompt)).decode("utf-8", errors="replace")

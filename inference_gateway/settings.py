@@ -1,0 +1,68 @@
+"""The gateway's settings, read from the environment: ``TOOLFORMER_MODEL`` and ``TOOLFORMER_GATEWAY_<FIELD>``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final, Literal, Self
+
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+BUNDLED_MODEL: Final = Path(__file__).parents[1] / "models" / "gptj-tools"
+"""The small GPT-J that comes with the project."""
+
+_PREFIX: Final = "TOOLFORMER_GATEWAY_"
+_MODEL: Final = "TOOLFORMER_MODEL"
+
+
+class SettingsError(Exception):
+    """A setting cannot hold; each line names the environment variable and says what it must be."""
+
+
+class GatewaySettings(BaseSettings):
+    """Where the gateway listens, what it serves, and its limits."""
+
+    model_config = SettingsConfigDict(env_prefix=_PREFIX, validate_by_name=True, validate_by_alias=True, frozen=True)
+
+    model: Path = Field(BUNDLED_MODEL, alias=_MODEL, description="directory of a Hugging Face GPT-J checkpoint")
+    model_name: str | None = Field(None, min_length=1, description="its name for clients; by default the directory's")
+    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="cpu, cuda or cuda:<number>")
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    torch_threads: int | None = Field(None, ge=1, description="threads of a model step; by default torch's own choice")
+
+    host: str = "127.0.0.1"
+    port: int = Field(8080, ge=0, le=65535, description="0 takes a free port")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    drain_seconds: int = Field(30, ge=1, description="seconds that running requests get to end after SIGTERM")
+
+    max_sequences: int = Field(64, ge=1, description="completions that hold a row of the model's cache at once")
+    max_waiting: int = Field(256, ge=1, description="completions that may wait for a row before more are refused")
+    max_model_len: int = Field(2048, ge=2, description="tokens of one sequence; the model's own limit holds too")
+    max_body_bytes: int = Field(1_048_576, ge=1024, description="bytes of a request's body")
+    max_choices: int = Field(16, ge=1, description="choices of one request: prompts times n")
+    completion_timeout: float = Field(120.0, gt=0, le=3600, description="seconds of one completion, waiting included")
+    keep_alive_seconds: float = Field(5.0, gt=0, le=60, description="silence in a stream before a keep-alive is sent")
+
+    api_top_k: int = Field(10, ge=0, le=1000, description="the request field's default (section 4.2)")
+    max_calls: int = Field(1, ge=0, le=64, description="the request field's default (the paper's is 1)")
+
+    @classmethod
+    def read(cls) -> Self:
+        """The settings of the environment.
+
+        Raises:
+            SettingsError: if a variable's value is not what its field asks for.
+        """
+        try:
+            return cls()
+        except ValidationError as error:
+            raise SettingsError("\n".join(map(_explain, error.errors()))) from error
+
+
+def _explain(problem: object) -> str:
+    assert isinstance(problem, dict)
+    name = str(problem["loc"][0])
+    variable = name if name == _MODEL else _PREFIX + name.upper()
+    field = GatewaySettings.model_fields.get(name)
+    meaning = f" ({field.description})" if field and field.description else ""
+    return f"{variable}{meaning}: {problem['msg']}, not {problem['input']!r}"
