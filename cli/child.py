@@ -89,11 +89,13 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
     held = ""
     while chunk := await stream.read(65_536):
         *whole, held = (held + decoder.decode(chunk)).split("\n")
+        if len(held) > MAX_LINE:
+            whole.append(held)
+            held = ""
         for line in whole:
-            yield line.removesuffix("\r")
-        while len(held) > MAX_LINE:
-            yield held[:MAX_LINE]
-            held = held[MAX_LINE:]
+            line = line.removesuffix("\r")
+            for start in range(0, len(line) or 1, MAX_LINE):
+                yield line[start : start + MAX_LINE]
     if held:
         yield held
 

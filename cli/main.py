@@ -86,15 +86,14 @@ def up(
     - `toolformer up --tools calculator,calendar --port 9000`
     - `TOOLFORMER_CALCULATOR_PORT=9101 toolformer up`
     """
-    from cli.components import gateway_component, service_components
+    from cli.components import gateway_component, load_registry, service_components
     from cli.console import CommandError
     from cli.up import up as run_until_stopped
-    from toolformer.tools import ToolRegistry
 
     if sample and not gateway:
         raise CommandError("--sample needs the gateway: leave out --no-gateway")
     chosen = None if tools is None else [name.strip() for name in tools.split(",") if name.strip()]
-    components = service_components(ToolRegistry.load(), chosen, os.environ)
+    components = service_components(load_registry(os.environ), chosen, os.environ)
     if gateway:
         components.append(gateway_component(components, os.environ, port=port, model=model))
     if not components:

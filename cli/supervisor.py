@@ -18,6 +18,7 @@ import httpx
 from cli.child import Child
 from cli.components import Component
 from cli.console import CommandError
+from cli.tethered import GRACE_SECONDS
 
 Log = Callable[[str, str], None]
 """Takes a component's name and a line about it."""
@@ -25,8 +26,6 @@ Log = Callable[[str, str], None]
 POLL_SECONDS: Final = 0.1
 PROBE_SECONDS: Final = 5.0
 """Deadline of one question for readiness."""
-STOP_SECONDS: Final = 15.0
-"""How long a component may take to end after SIGTERM; then it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +106,7 @@ class Supervised:
             self._child = child = await Child.start(self.component, self._say)
         except OSError as error:
             raise ComponentError(f"{self.component.name} cannot be started: {error}") from error
+        self._say(f"started as process {child.pid}")
         if self._stopping.is_set():  # The request came while the process was being made.
             child.signal(signal.SIGTERM)
         watching = asyncio.create_task(self._watch_readiness())
@@ -166,9 +166,9 @@ class Supervisor:
     async def __aexit__(self, *_: object) -> None:
         for one in self._supervised:
             one.stop()
-        late = (await asyncio.wait(self._runs, timeout=STOP_SECONDS))[1]
+        late = (await asyncio.wait(self._runs, timeout=GRACE_SECONDS))[1]
         for run in late:
-            self._log(run.get_name(), f"did not stop within {STOP_SECONDS:g} s: killing it")
+            self._log(run.get_name(), f"did not stop within {GRACE_SECONDS:g} s: killing it")
         self.kill()
         # What the runs have raised was for `finished` to tell; here they only have to be over.
         await asyncio.gather(*self._runs, return_exceptions=True)
