@@ -1,0 +1,154 @@
+"""Parallel phrases: sentences in twelve languages with their English, made of CLDR's names, dates, numbers and units.
+
+A phrase is a meaning (one pattern a language, :mod:`demo_world.phrases_patterns`) and the values of its slots. Meaning
+and values together are a composition; a composition is held out or trained on as a whole, in all languages at once, so
+that no language tells another what is held out. The words themselves are not held out: nobody can translate the name of
+a country they have never seen.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import string
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from babel import Locale
+
+from demo_world import phrases_values as values
+from demo_world.phrases_patterns import ENGLISH, PATTERNS
+from demo_world.splits import is_held_out
+
+ENGLISH_CODE: Final = "eng_Latn"
+LOCALES: Final[Mapping[str, str]] = {
+    "eng_Latn": "en",
+    "spa_Latn": "es",
+    "fra_Latn": "fr",
+    "deu_Latn": "de",
+    "ita_Latn": "it",
+    "por_Latn": "pt",
+    "nld_Latn": "nl",
+    "pol_Latn": "pl",
+    "rus_Cyrl": "ru",
+    "tur_Latn": "tr",
+    "zho_Hans": "zh_Hans",
+    "jpn_Jpan": "ja",
+    "arb_Arab": "ar",
+}
+"""CLDR's name of each language, English among them, by FLORES-200 code."""
+LANGUAGES: Final = tuple(PATTERNS)
+"""The languages that phrases are translated from, as FLORES-200 codes."""
+
+_SPLIT: Final = "phrase"
+_SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " "})
+
+
+@dataclass(frozen=True, slots=True)
+class Phrase:
+    """A text, its language (FLORES-200 code), and what it says in English."""
+
+    text: str
+    language: str
+    english: str
+
+
+@dataclass(frozen=True, slots=True)
+class Composition:
+    """What a phrase says, before any language: a meaning and the values of its slots, in order."""
+
+    meaning: str
+    slots: tuple[tuple[str, Any], ...]
+
+    @property
+    def held_out(self) -> bool:
+        """Whether it is kept out of everything that a model is trained on."""
+        key = "|".join([self.meaning, *(f"{name}={value}" for name, value in self.slots)])
+        return is_held_out(_SPLIT, key)
+
+    def phrase(self, language: str) -> Phrase:
+        """The phrase in the language with this FLORES-200 code, with its English.
+
+        Raises:
+            KeyError: no patterns are written in that language.
+        """
+        return Phrase(self._text(PATTERNS[language], language), language, self._english())
+
+    def _english(self) -> str:
+        # CLDR sets narrow spaces, as in 9:30 AM; a reader of plain English text expects plain ones.
+        return self._text(ENGLISH, ENGLISH_CODE).translate(_SPACES)
+
+    def _text(self, patterns: Mapping[str, str], language: str) -> str:
+        locale = Locale.parse(LOCALES[language])
+        shown = {name: values.KINDS[_kind(name)].show(value, locale) for name, value in self.slots}
+        # An abbreviation at a sentence's end brings its own full stop, as in Russian 2026 г.
+        return patterns[self.meaning].format_map(shown).replace("..", ".")
+
+
+def compositions(seed: int, *, held_out: bool) -> Iterator[Composition]:
+    """Compositions without end, of one side of the split; all meanings are equally likely."""
+    rng = random.Random(seed)
+    meanings = tuple(ENGLISH)
+    while True:
+        composition = _draw(rng, rng.choice(meanings))
+        if composition.held_out is held_out:
+            yield composition
+
+
+def phrases(language: str, count: int, seed: int, *, held_out: bool) -> list[Phrase]:
+    """`count` phrases of different compositions in one language.
+
+    Raises:
+        KeyError: no patterns are written in that language.
+    """
+    found: dict[Composition, Phrase] = {}
+    for composition in compositions(seed, held_out=held_out):
+        if len(found) == count:
+            break
+        found[composition] = composition.phrase(language)
+    return list(found.values())
+
+
+def lexicon(language: str) -> Iterator[Phrase]:
+    """The names alone, as a dictionary lists them: countries, languages, currencies, days of the week, months.
+
+    No composition, so never held out: this is where a model may learn the words.
+    """
+    locale, english = Locale.parse(LOCALES[language]), Locale.parse("en")
+    for kind, entries in values.NAMES.items():
+        show: Callable[[Any, Locale], str] = values.KINDS[kind].show
+        for entry in entries:
+            yield Phrase(show(entry, locale), language, show(entry, english).translate(_SPACES))
+
+
+def number_of_compositions() -> int:
+    """How many compositions there are, both sides of the split together."""
+    total = 0
+    for pattern in ENGLISH.values():
+        product = 1
+        for name in _slot_names(pattern):
+            product *= values.KINDS[_kind(name)].size
+        total += product
+    return total
+
+
+def _draw(rng: random.Random, meaning: str) -> Composition:
+    slots: dict[str, Any] = {}
+    for name in _slot_names(ENGLISH[meaning]):
+        kind = values.KINDS[_kind(name)]
+        value = kind.draw(rng)
+        while value in slots.values():  # two countries of one journey differ
+            value = kind.draw(rng)
+        slots[name] = value
+    if isinstance(slots.get("date2"), datetime.date):
+        slots["date"], slots["date2"] = sorted([slots["date"], slots["date2"]])
+    return Composition(meaning, tuple(slots.items()))
+
+
+def _slot_names(pattern: str) -> list[str]:
+    return [name for _, name, _, _ in string.Formatter().parse(pattern) if name]
+
+
+def _kind(name: str) -> str:
+    return name.rstrip(string.digits)

@@ -1,0 +1,186 @@
+"""What stands in a phrase's slots: values of no language, and how CLDR shows each in a given one."""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+import random
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from math import comb
+from typing import Any, Final, Literal
+
+import pycountry
+from babel import Locale
+from babel.dates import format_date, format_skeleton, format_time
+from babel.lists import format_list
+from babel.numbers import format_currency, format_decimal, format_percent, get_currency_name
+from babel.units import format_unit
+
+_UNITS: Final[Mapping[str, Sequence[str]]] = {
+    "length": ("length-centimeter", "length-meter"),
+    "distance": ("length-meter", "length-kilometer", "length-mile"),
+    "mass": ("mass-gram", "mass-kilogram"),
+    "volume": ("volume-milliliter", "volume-liter"),
+    "duration": ("duration-minute", "duration-hour"),
+    "area": ("area-square-meter", "area-square-kilometer", "area-hectare"),
+    "temperature": ("temperature-celsius", "temperature-fahrenheit"),
+    "speed": ("speed-kilometer-per-hour", "speed-mile-per-hour"),
+}
+# Two is the least: several patterns want their number in the plural.
+_MOST: Final = {"temperature": 120, "speed": 200, "duration": 90}
+_MOST_OF_A_UNIT: Final = 999
+
+_CURRENCIES: Final = (
+    "USD", "EUR", "GBP", "JPY", "CNY", "INR", "BRL", "RUB", "TRY", "PLN", "CHF", "SEK", "NOK", "DKK", "CZK", "HUF",
+    "RON", "MXN", "CAD", "AUD", "NZD", "ZAR", "EGP", "KRW", "THB", "ARS", "CLP", "COP", "UAH", "ISK",
+)  # fmt: skip
+_LANGUAGES: Final = (
+    "af", "am", "ar", "az", "be", "bg", "bn", "bs", "ca", "cs", "cy", "da", "de", "el", "en", "es", "et", "eu", "fa",
+    "fi", "fr", "ga", "gl", "gu", "he", "hi", "hr", "hu", "hy", "id", "is", "it", "ja", "ka", "kk", "km", "kn", "ko",
+    "ky", "lo", "lt", "lv", "mk", "ml", "mn", "mr", "ms", "mt", "my", "ne", "nl", "pa", "pl", "ps", "pt", "ro", "ru",
+    "sk", "sl", "so", "sq", "sr", "sv", "sw", "ta", "te", "th", "tr", "uk", "ur", "uz", "vi", "yo", "zh", "zu",
+)  # fmt: skip
+_BRACKETS: Final = "()（）["
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of slot: how a value is drawn, how it is shown, and how many different ones there are."""
+
+    draw: Callable[[random.Random], Any]
+    show: Callable[[Any, Locale], str]
+    size: int
+
+
+def _countries() -> tuple[str, ...]:
+    """ISO 3166 countries whose English name needs no brackets: names that a sentence can carry."""
+    names = Locale.parse("en").territories
+    codes = sorted(country.alpha_2 for country in pycountry.countries)
+    return tuple(code for code in codes if code in names and not set(names[code]) & set(_BRACKETS))
+
+
+_COUNTRIES: Final = _countries()
+_FIRST_DAY: Final = datetime.date(1950, 1, 1)
+_DAYS: Final = (datetime.date(2050, 1, 1) - _FIRST_DAY).days
+_MOST_IN_A_LIST: Final = 3
+
+
+def _any_of(names: Sequence[str]) -> Callable[[random.Random], str]:
+    return lambda rng: rng.choice(names)
+
+
+def _some_of(names: Sequence[str]) -> Callable[[random.Random], tuple[str, ...]]:
+    return lambda rng: tuple(rng.sample(names, rng.randint(2, _MOST_IN_A_LIST)))
+
+
+def _number(rng: random.Random, most: int = 999_999) -> int:
+    """Every length of number is equally likely, so that short ones are not rare."""
+    digits = rng.randint(1, len(str(most)))
+    return rng.randint(max(2, 10 ** (digits - 1)), min(most, 10**digits - 1))
+
+
+def _quantity(kind: str) -> Kind:
+    units, most = _UNITS[kind], _MOST.get(kind, _MOST_OF_A_UNIT)
+    return Kind(lambda rng: (_number(rng, most), rng.choice(units)), _show_quantity, (most - 1) * len(units))
+
+
+def _show_quantity(value: tuple[int, str], locale: Locale) -> str:
+    number, unit = value
+    for length in ("long", "short", "narrow"):
+        # Where a language's long and short form are one, babel knows it by one length only, and writes the unit's
+        # own key for the others.
+        text = format_unit(number, unit, length, locale=locale)
+        if unit not in text:
+            return text
+    raise LookupError(f"babel knows no {unit} in {locale}")
+
+
+def _show_money(value: tuple[int, str], locale: Locale) -> str:
+    number, currency = value
+    return format_currency(number, currency, "#,##0", locale, currency_digits=False, format_type="name")
+
+
+def _show_country(code: str, locale: Locale) -> str:
+    return locale.territories[code]
+
+
+def _show_language(code: str, locale: Locale) -> str:
+    return locale.languages[code]
+
+
+def _show_currency(code: str, locale: Locale) -> str:
+    return get_currency_name(code, locale=locale)
+
+
+def _show_list(show: Callable[[str, Locale], str]) -> Callable[[Sequence[str], Locale], str]:
+    return lambda codes, locale: format_list([show(code, locale) for code in codes], "standard", locale)
+
+
+def _show_weekday(day: int, locale: Locale) -> str:
+    return str(locale.days["stand-alone"]["wide"][day])
+
+
+def _show_month(month: tuple[int, int], locale: Locale) -> str:
+    return format_skeleton("yMMMM", datetime.date(*month, 1), locale=locale)
+
+
+def _show_month_name(month: int, locale: Locale) -> str:
+    return str(locale.months["stand-alone"]["wide"][month])
+
+
+def _show_date(style: Literal["long", "full"]) -> Callable[[datetime.date, Locale], str]:
+    def show(day: datetime.date, locale: Locale) -> str:
+        text = format_date(day, style, locale)
+        # French says the first of a month as an ordinal; CLDR writes the plain number.
+        return re.sub(r"\b1 ", "1er ", text, count=1) if locale.language == "fr" and day.day == 1 else text
+
+    return show
+
+
+def _day(rng: random.Random) -> datetime.date:
+    return _FIRST_DAY + datetime.timedelta(days=rng.randrange(_DAYS))
+
+
+def _time(rng: random.Random) -> datetime.time:
+    # From two: several languages put one o'clock in the singular.
+    return datetime.time(rng.randint(2, 23), rng.randrange(60))
+
+
+_LIST_SIZES: Final = range(2, _MOST_IN_A_LIST + 1)
+
+KINDS: Final[Mapping[str, Kind]] = {
+    "country": Kind(_any_of(_COUNTRIES), _show_country, len(_COUNTRIES)),
+    "countries": Kind(
+        _some_of(_COUNTRIES), _show_list(_show_country), sum(comb(len(_COUNTRIES), n) for n in _LIST_SIZES)
+    ),
+    "language": Kind(_any_of(_LANGUAGES), _show_language, len(_LANGUAGES)),
+    "languages": Kind(
+        _some_of(_LANGUAGES), _show_list(_show_language), sum(comb(len(_LANGUAGES), n) for n in _LIST_SIZES)
+    ),
+    "currency": Kind(_any_of(_CURRENCIES), _show_currency, len(_CURRENCIES)),
+    "money": Kind(lambda rng: (_number(rng, 99_999), rng.choice(_CURRENCIES)), _show_money, 99_998 * len(_CURRENCIES)),
+    "number": Kind(_number, lambda value, locale: format_decimal(value, locale=locale), 999_998),
+    "year": Kind(lambda rng: rng.randint(1950, 2049), lambda value, _: str(value), 100),
+    "percent": Kind(
+        lambda rng: rng.randint(2, 99), lambda value, locale: format_percent(value / 100, locale=locale), 98
+    ),
+    "date": Kind(_day, _show_date("long"), _DAYS),
+    "fulldate": Kind(_day, _show_date("full"), _DAYS),
+    "month": Kind(lambda rng: (rng.randint(1950, 2049), rng.randint(1, 12)), _show_month, 1200),
+    "monthname": Kind(lambda rng: rng.randint(1, 12), _show_month_name, 12),
+    "weekday": Kind(lambda rng: rng.randrange(7), _show_weekday, 7),
+    "time": Kind(_time, lambda time, locale: format_time(time, "short", locale=locale), 22 * 60),
+    **{kind: _quantity(kind) for kind in _UNITS},
+}
+"""By its name in patterns, every kind of slot."""
+
+NAMES: Final[Mapping[str, Sequence[Any]]] = {
+    "country": _COUNTRIES,
+    "language": _LANGUAGES,
+    "currency": _CURRENCIES,
+    "weekday": range(len(calendar.day_name)),
+    "monthname": range(1, 13),
+}
+"""The kinds that are names, with all their values."""
