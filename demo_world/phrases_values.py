@@ -103,11 +103,11 @@ def _show_money(value: tuple[int, str], locale: Locale) -> str:
 
 
 def _show_country(code: str, locale: Locale) -> str:
-    return locale.territories[code]
+    return str(locale.territories[code])
 
 
 def _show_language(code: str, locale: Locale) -> str:
-    return locale.languages[code]
+    return str(locale.languages[code])
 
 
 def _show_currency(code: str, locale: Locale) -> str:

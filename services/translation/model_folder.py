@@ -1,0 +1,73 @@
+"""What a converted model's folder holds, and the manifest that says it is whole. The manifest is written last."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+MANIFEST_NAME: Final = "translation.json"
+TOKENIZER_NAME: Final = "tokenizer.json"
+LANGUAGE_ID_NAME: Final = "lid.ftz"
+"""The bundled classifier's name where it lies beside a model."""
+FORMAT: Final = 1
+"""Raised whenever a folder's files change their meaning."""
+
+_FILES: Final = ("model.bin", "config.json", "shared_vocabulary.json", TOKENIZER_NAME)
+_REMEDY: Final = "make it with python -m services.translation.convert --model CHECKPOINT --out"
+
+
+class UnusableModelError(Exception):
+    """A file or folder cannot be used as a model; the message says which, why and what to do."""
+
+
+class Manifest(BaseModel):
+    """What a model folder says of itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    format: int = FORMAT
+    checkpoint: str = Field(description="What was converted: the last part of its name or folder.")
+    quantization: str = Field(description="How CTranslate2 stores the weights, such as int8.")
+    model_bytes: int = Field(description="Size of model.bin, by which a torn copy is noticed.")
+    max_tokens: int = Field(ge=8, description="Tokens the model can read or write at a time.")
+    source_languages: tuple[str, ...] = Field(description="FLORES-200 codes it translates from.")
+
+    def write(self, folder: Path) -> None:
+        """Declares `folder` finished."""
+        (folder / MANIFEST_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a finished model folder.
+
+    Raises:
+        UnusableModelError: there is no folder, it was not finished, a file is missing or torn.
+    """
+    if not folder.is_dir():
+        raise UnusableModelError(f"there is no model folder at {folder}; {_REMEDY} {folder}")
+    try:
+        manifest = Manifest.model_validate_json((folder / MANIFEST_NAME).read_bytes())
+    except FileNotFoundError:
+        raise UnusableModelError(
+            f"{folder} is not a finished model folder (it has no {MANIFEST_NAME}); {_REMEDY} {folder}"
+        ) from None
+    except ValidationError as error:
+        raise UnusableModelError(
+            f"{folder / MANIFEST_NAME} cannot be read ({error.error_count()} faults); {_REMEDY} {folder}"
+        ) from error
+    if manifest.format != FORMAT:
+        raise UnusableModelError(
+            f"{folder} has format {manifest.format}, this service reads {FORMAT}; {_REMEDY} {folder}"
+        )
+    for name in _FILES:
+        if not (folder / name).is_file():
+            raise UnusableModelError(f"{folder} lacks {name}; {_REMEDY} {folder}")
+    size = (folder / "model.bin").stat().st_size
+    if size != manifest.model_bytes:
+        raise UnusableModelError(
+            f"{folder / 'model.bin'} has {size:,} bytes where its manifest says {manifest.model_bytes:,}: the copy is "
+            f"torn; copy it again, or {_REMEDY} {folder}"
+        )
+    return manifest

@@ -1,0 +1,53 @@
+"""The bundled language classifier: fastText on character pieces of the parallel phrases, quantised."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import fasttext  # type: ignore[import-untyped]
+
+from demo_world.phrases import LANGUAGES, compositions, lexicon
+from services.translation.flores import ENGLISH
+from services.translation.labels import LABEL_PREFIX
+
+COMPOSITIONS: Final = 4_000
+
+# Short pieces of words tell languages apart with few examples; Chinese and Japanese need pieces of one character.
+_SETTINGS: Final = {"dim": 16, "minn": 1, "maxn": 4, "bucket": 50_000, "epoch": 8, "lr": 0.5, "thread": 1}
+
+
+def train_language_id(path: Path, seed: int, *, compositions_: int = COMPOSITIONS) -> None:
+    """Trains the classifier on phrases of the training side of the split and their English, and writes it to `path`.
+
+    The lines are drawn and ordered by `seed`; fastText itself draws its first weights from a fixed seed, and one thread
+    makes its result the same every time.
+    """
+    lines = [f"{LABEL_PREFIX}{language} {text}\n" for language, text in _examples(seed, compositions_)]
+    random.Random(seed).shuffle(lines)
+    examples = path.with_name("language-id.txt")
+    examples.write_text("".join(lines), encoding="utf-8")
+    model = fasttext.train_supervised(str(examples), verbose=0, seed=seed, **_SETTINGS)
+    model.quantize(input=str(examples), qnorm=True, verbose=0)
+    model.save_model(str(path))
+    examples.unlink()
+
+
+def _examples(seed: int, count: int) -> Iterator[tuple[str, str]]:
+    for _, composition in zip(range(count), compositions(seed, held_out=False), strict=False):
+        for language in LANGUAGES:
+            phrase = composition.phrase(language)
+            yield language, _line(phrase.text)
+        yield ENGLISH, _line(phrase.english)
+    for language in LANGUAGES:
+        for entry in lexicon(language):
+            # Many names are the same in several languages and would only teach doubt.
+            if entry.text != entry.english:
+                yield language, _line(entry.text)
+                yield ENGLISH, _line(entry.english)
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
