@@ -174,7 +174,7 @@ def _greedy(model: Any, ids: list[int], english: int, end: int) -> list[int]:
     import torch
 
     made: list[int] = model.generate(
-        torch.tensor([ids]), forced_bos_token_id=english, num_beams=1, do_sample=False, max_new_tokens=_PROBE_TOKENS
+        torch.tensor([ids]), forced_bos_token_id=english, num_beams=1, do_sample=False, max_length=_PROBE_TOKENS
     )[0].tolist()
     body = made[2:]  # the decoder's start token and the language come first
     return body[: body.index(end)] if end in body else body

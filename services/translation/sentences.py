@@ -20,7 +20,7 @@ _UNSURE: Final = ".!?…"
 _CLOSING: Final = "\"'”’»›)\\]）」』】》"
 _BORDER: Final = re.compile(
     rf"[{_SURE}]+[{_CLOSING}]*\s*"  # sure, with or without a space after it
-    rf"|[{_UNSURE}]+[{_CLOSING}]*[^\S\n]+(?=\S)"
+    rf"|[{_UNSURE}]+[{_CLOSING}]*(?:[^\S\n]»)?[^\S\n]+(?=\S)"  # French sets a space before »
     r"|[^\S\n]*\n\s*"
 )
 _LAST_WORD: Final = re.compile(r"([^\s(\[\"“«]+)\.$")

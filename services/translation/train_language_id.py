@@ -10,22 +10,24 @@ from typing import Final
 import fasttext  # type: ignore[import-untyped]
 
 from demo_world.phrases import LANGUAGES, compositions, lexicon
+from demo_world.texts.documents import documents
 from services.translation.flores import ENGLISH
 from services.translation.labels import LABEL_PREFIX
 
-COMPOSITIONS: Final = 4_000
+COMPOSITIONS: Final = 2_000
+STORIES: Final = 3_000
 
 # Short pieces of words tell languages apart with few examples; Chinese and Japanese need pieces of one character.
 _SETTINGS: Final = {"dim": 16, "minn": 1, "maxn": 4, "bucket": 50_000, "epoch": 8, "lr": 0.5, "thread": 1}
 
 
-def train_language_id(path: Path, seed: int, *, compositions_: int = COMPOSITIONS) -> None:
+def train_language_id(path: Path, seed: int, *, compositions_: int = COMPOSITIONS, stories: int = STORIES) -> None:
     """Trains the classifier on phrases of the training side of the split and their English, and writes it to `path`.
 
     The lines are drawn and ordered by `seed`; fastText itself draws its first weights from a fixed seed, and one thread
     makes its result the same every time.
     """
-    lines = [f"{LABEL_PREFIX}{language} {text}\n" for language, text in _examples(seed, compositions_)]
+    lines = [f"{LABEL_PREFIX}{language} {text}\n" for language, text in _examples(seed, compositions_, stories)]
     random.Random(seed).shuffle(lines)
     examples = path.with_name("language-id.txt")
     examples.write_text("".join(lines), encoding="utf-8")
@@ -35,12 +37,16 @@ def train_language_id(path: Path, seed: int, *, compositions_: int = COMPOSITION
     examples.unlink()
 
 
-def _examples(seed: int, count: int) -> Iterator[tuple[str, str]]:
+def _examples(seed: int, count: int, stories: int) -> Iterator[tuple[str, str]]:
     for _, composition in zip(range(count), compositions(seed, held_out=False), strict=False):
         for language in LANGUAGES:
             phrase = composition.phrase(language)
             yield language, _line(phrase.text)
         yield ENGLISH, _line(phrase.english)
+    # English must be known in any sentence, for it comes back untouched; the project writes plenty of it.
+    for document in documents(stories, seed=seed):
+        for text in document.texts:
+            yield ENGLISH, _line(text.plain)
     for language in LANGUAGES:
         for entry in lexicon(language):
             # Many names are the same in several languages and would only teach doubt.

@@ -39,18 +39,18 @@ class Recipe:
 
     seed: int = 0
     vocabulary: int = 5_000
-    width: int = 256
-    feed_forward: int = 1_024
+    width: int = 192
+    feed_forward: int = 512
     heads: int = 4
-    encoder_layers: int = 3
+    encoder_layers: int = 2
     decoder_layers: int = 2
     positions: int = 256
     """Longest source and target in tokens."""
     steps: int = 3_000
     batch_phrases: int = 96
-    lexicon_share: float = 0.12
-    rate: float = 1.5e-3
-    warmup_steps: int = 200
+    lexicon_share: float = 0.3
+    rate: float = 2e-3
+    warmup_steps: int = 150
     clip: float = 1.0
     checkpoint_every: int = 200
 
