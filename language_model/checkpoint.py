@@ -87,7 +87,9 @@ def _from_published(weights: dict[str, Tensor], config: GPTJConfig) -> dict[str,
     """Published names to ours. Buffers of old checkpoints (causal masks, sinusoids) are left behind."""
     state = {}
     for name, tensor in weights.items():
-        ours = name.removeprefix("transformer.").replace("h.", "blocks.", 1) if name.startswith("transformer.") else name
+        ours = (
+            name.removeprefix("transformer.").replace("h.", "blocks.", 1) if name.startswith("transformer.") else name
+        )
         state[ours.replace(".attn.out_proj", ".out_proj").replace(".mlp.", ".")] = tensor
     for number in range(config.n_layer):
         parts = [state.pop(f"blocks.{number}.attn.{part}.weight", None) for part in _SPLIT]
@@ -116,4 +118,6 @@ def _to_published(model: GPTJ) -> dict[str, Tensor]:
                 published[f"{layer}.{part}.{kind}"] = tensor
             else:
                 published[f"{layer}.mlp.{part}.{kind}"] = tensor
-    return {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in published.items()}
+    return {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in published.items()
+    }
