@@ -17,6 +17,7 @@ from demo_world.titles import city_titles
 from services.wiki_search.app import INFO
 from services.wiki_search.manifest import read_manifest
 from tests.http_api.process import ServerProcess, started
+from tests.services.test_base_readmes import as_request, comparable, shown
 from tests.services.wiki_search_pages import build, write_small_encyclopedia
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -194,6 +195,7 @@ async def test_the_bundled_index_is_built_once_and_finds_cities_by_name(tmp_path
             log = asyncio.create_task(rest_of_log(server))
             assert (await client.get("/ready")).status_code == 200
             await _found_by_name(client)
+            await _readme_is_true(client)
         server.process.terminate()
         assert "ERROR" not in await asyncio.wait_for(log, 60)
     async with started("services.wiki_search", env=environment) as server:
@@ -215,3 +217,13 @@ async def _found_by_name(client: httpx.AsyncClient) -> None:
                 output = answer["output"] or ""
                 right += output.startswith(f"{titles[city.key]} > ") and f"{city.population:,}" in output
         assert right / len(cities) > 0.97, phrasing
+
+
+async def _readme_is_true(client: httpx.AsyncClient) -> None:
+    examples = shown("wiki_search")
+    assert examples
+    for command, answer in examples:
+        request = as_request(command)
+        request.url = client.base_url.join(request.url.raw_path.decode())
+        response = await client.send(request)
+        assert comparable(response.text) == comparable(answer), command
