@@ -1,9 +1,8 @@
 """GPT-J (Wang and Komatsuzaki, 2021) on torch, with fast attention and a cache that can be kept, cut and extended.
 
-A block computes attention and the feed-forward layer from the same normalised input and adds both to the residual. Queries,
-keys and values come from one matrix product; attention is torch's ``scaled_dot_product_attention``. Weights are those of a Hugging
-Face ``GPTJForCausalLM`` checkpoint (``checkpoint.py``).
-"""
+A block computes attention and the feed-forward layer from the same normalised input and adds both to the residual.
+Queries, keys and values come from one matrix product; attention is torch's ``scaled_dot_product_attention``.
+Weights are those of a Hugging Face ``GPTJForCausalLM`` checkpoint (``checkpoint.py``)."""
 
 from __future__ import annotations
 
@@ -31,7 +30,8 @@ def rotation_table(config: GPTJConfig, device: torch.device | str = "cpu") -> Te
 
 
 def rotate(x: Tensor, rotations: Tensor) -> Tensor:
-    """Rotate the first dimensions of ``x`` ``[batch, tokens, heads, head_dim]`` by ``rotations`` ``[batch or 1, tokens, pairs]``."""
+    """Rotate the first dimensions of ``x`` ``[batch, tokens, heads, head_dim]`` by ``rotations`` ``[batch or 1,
+    tokens, pairs]``."""
     width = 2 * rotations.shape[-1]
     pairs = torch.view_as_complex(x[..., :width].float().reshape(*x.shape[:-1], -1, 2))
     turned = torch.view_as_real(pairs * rotations.unsqueeze(2)).flatten(-2).to(x.dtype)
@@ -90,8 +90,8 @@ class Block(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where new tokens go in a cache: its ``rows`` as an index, ``row_of`` ``[batch, 1]`` and ``columns`` ``[batch, tokens]`` of each
-    token, and the ``length`` of the longest row with them."""
+    """Where new tokens go in a cache: its ``rows`` as an index, ``row_of`` ``[batch, 1]`` and ``columns`` ``[batch,
+    tokens]`` of each token, and the ``length`` of the longest row with them."""
 
     rows: slice | Tensor
     row_of: Tensor
@@ -169,10 +169,11 @@ class GPTJ(nn.Module):
 
     @torch.inference_mode()
     def extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        """Append ``ids[i]`` to row ``rows[i]`` of ``cache``; logits ``[len(rows), vocabulary]`` after each row's last token.
+        """Append ``ids[i]`` to row ``rows[i]`` of ``cache``; logits ``[len(rows), vocabulary]`` after each row's
+        last token.
 
-        Rows may get different numbers of tokens (at least one). Neighbouring, ascending rows are read in place; others are
-        gathered first.
+        Rows may get different numbers of tokens (at least one). Neighbouring, ascending rows are read in place;
+        others are gathered first.
 
         Raises:
             ValueError: if a row would outgrow the cache or gets no token.
@@ -184,7 +185,8 @@ class GPTJ(nn.Module):
 
     @torch.inference_mode()
     def extend_all(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        """As :meth:`extend`, with the logits of every new token ``[len(rows), max tokens, vocabulary]`` (padding: garbage)."""
+        """As :meth:`extend`, with the logits of every new token ``[len(rows), max tokens, vocabulary]`` (padding:
+        garbage)."""
         return cast(Tensor, self.lm_head(self._extend(cache, rows, ids)))
 
     def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:

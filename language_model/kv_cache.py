@@ -1,7 +1,7 @@
 """Keys and values of the tokens seen so far, kept so that nothing is computed twice.
 
-A cache has ``rows``, one a sequence. A row can be kept while a tool runs, cut back when a call is rolled back, and extended when a
-result is spliced in. Rows are preallocated to ``max_length`` tokens; a cut only changes a length.
+A cache has ``rows``, one a sequence. A row can be kept while a tool runs, cut back when a call is rolled back, and
+extended when a result is spliced in. Rows are preallocated to ``max_length`` tokens; a cut only changes a length.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from language_model.config import GPTJConfig
 
 
 class KVCache:
-    """A key-value cache of shape ``[layers, rows, max_length, 2 * heads, head_dim]``: of each token, its keys and then its values.
+    """A key-value cache of shape ``[layers, rows, max_length, 2 * heads, head_dim]``: of each token, its keys and
+    then its values.
 
     A token's keys and values lie together, so that appending it is one write and a swap of rows one copy.
     ``lengths[row]`` is how many tokens of a row count. What lies beyond is garbage that attention never sees.
@@ -77,8 +78,8 @@ class KVCache:
         self.lengths[first], self.lengths[second] = self.lengths[second], self.lengths[first]
 
     def write(self, layer: int, rows: Tensor, columns: Tensor, keys_values: Tensor) -> None:
-        """Put ``keys_values`` ``[batch, new tokens, 2 * heads, head_dim]`` of one layer at ``rows`` ``[batch, 1]`` and ``columns``
-        ``[batch, new tokens]``."""
+        """Put ``keys_values`` ``[batch, new tokens, 2 * heads, head_dim]`` of one layer at ``rows`` ``[batch, 1]``
+        and ``columns`` ``[batch, new tokens]``."""
         self._tokens[layer].index_put_((rows, columns), keys_values)
 
     def read(self, layer: int, rows: slice | Tensor, length: int) -> tuple[Tensor, Tensor]:

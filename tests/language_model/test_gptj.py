@@ -156,7 +156,7 @@ class TestCache:
 class TestDamagedCheckpoints:
     """A wrong checkpoint is a clear error that names the file, never a traceback at the first completion."""
 
-    @pytest.fixture()
+    @pytest.fixture
     def directory(self, tmp_path: Path) -> Path:
         random_model().save_pretrained(tmp_path)
         return tmp_path
