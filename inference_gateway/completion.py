@@ -37,7 +37,7 @@ class ToolCaller(Protocol):
         input: str,
         *,
         date: dt.date | None = None,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the client keeps it over all its retries
         headers: Mapping[str, str] | None = None,
     ) -> ToolResult: ...
 

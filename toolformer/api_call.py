@@ -40,7 +40,7 @@ _AMBIGUOUS: Final = {False: re.compile(r"\)(?=\s*(?:->|\]))"), True: re.compile(
 _CLOSERS: Final = {False: re.compile(r"\)\s*(->|\])"), True: re.compile(r'"\s*\)\s*(->|\])')}
 
 
-class MalformedCall(ValueError):
+class MalformedCall(ValueError):  # noqa: N818 - says what the text is
     """The text is not a call. The message says what was found where something else was expected."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -168,7 +169,7 @@ def split_texts(draw: st.DrawFn) -> list[bytes]:
     for part in data.split(b"|"):
         cuts = sorted(draw(st.lists(st.integers(1, max(1, len(part) - 1)), max_size=12, unique=True)))
         bounds = [0, *cuts, len(part)]
-        pieces += [part[a:b] for a, b in zip(bounds, bounds[1:], strict=False) if a < b]
+        pieces += [part[a:b] for a, b in itertools.pairwise(bounds) if a < b]
     return pieces
 
 
@@ -291,7 +292,7 @@ class TestStop:
         text = "one two\n\nthree"
         cuts = sorted(data.draw(st.lists(st.integers(1, len(text) - 1), unique=True)))
         bounds = [0, *cuts, len(text)]
-        tokenizer = ChunkTokenizer([text[a:b].encode() for a, b in zip(bounds, bounds[1:], strict=False)])
+        tokenizer = ChunkTokenizer([text[a:b].encode() for a, b in itertools.pairwise(bounds)])
         seen, _ = run(tokenizer, tokenizer.script, stop=("\n\n", "nothing"))
         assert seen.text == "one two"
         assert seen.done[0].reason == "stop"

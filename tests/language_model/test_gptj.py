@@ -167,7 +167,7 @@ class TestDamagedCheckpoints:
 
     def test_no_weights(self, directory: Path) -> None:
         (directory / "model.safetensors").unlink()
-        with pytest.raises(CheckpointError, match="neither model.safetensors nor pytorch_model.bin"):
+        with pytest.raises(CheckpointError, match=r"neither model\.safetensors nor pytorch_model\.bin"):
             GPTJ.from_pretrained(directory)
 
     def test_half_a_file(self, directory: Path) -> None:
