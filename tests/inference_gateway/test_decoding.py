@@ -79,7 +79,7 @@ def run(
     """Feed ``script`` (``forced``: indices of tokens taken as API starts); each call gets the next of ``answers``."""
     wanted = replace(
         CompletionRequest(prompt_ids=(1, 2), tools=tuple(TOOLS), max_tokens=10_000, max_calls=10),
-        **request,  # type: ignore[arg-type]
+        **request,
     )
     vocabulary = CallVocabulary.of(tokenizer, [END])
     machine = DecodingMachine(wanted, vocabulary, {name: TOOLS[name] for name in wanted.tools})

@@ -56,7 +56,9 @@ def test_exactly_the_longest_suffix_that_may_become_a_trigger_is_held(text: str,
     match = matcher.feed(text)
     if match.trigger is not None:
         return
-    suffixes = [text[at:] for at in range(len(text)) if any(t.startswith(text[at:]) and t != text[at:] for t in strings)]
+    suffixes = [
+        text[at:] for at in range(len(text)) if any(t.startswith(text[at:]) and t != text[at:] for t in strings)
+    ]
     assert matcher.held == (suffixes[0] if suffixes else "")
     assert match.text + matcher.held == text
 
