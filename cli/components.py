@@ -91,7 +91,7 @@ def service_components(
     if chosen is None:
         tools = [tool for tool in registry if _is_ours(tool, packaged)]
     else:
-        tools = [registry.get(_tool_name(name, registry)) for name in dict.fromkeys(chosen)]
+        tools = [registry.get(name) for name in dict.fromkeys(_tool_name(name, registry) for name in chosen)]
     return [_service_component(tool, packaged, environ) for tool in tools]
 
 
