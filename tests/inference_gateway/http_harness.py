@@ -83,6 +83,7 @@ class Gateway:
 
     url: str
     http: httpx.AsyncClient
+    app: FastAPI
     backend: LocalBackend
 
     async def complete(self, prompt: Any, **fields: Any) -> dict[str, Any]:
@@ -170,7 +171,10 @@ def tools_at(urls: Mapping[str, str]) -> ToolRegistry:
 def scripted_backend(**limits: int) -> LocalBackend:
     """A small GPT-J that writes `WRITES`."""
     backend = LocalBackend(
-        random_model(), small_tokenizer(), "scripted", EngineLimits(**{"max_model_len": 256, "max_sequences": 8} | limits)
+        random_model(),
+        small_tokenizer(),
+        "scripted",
+        EngineLimits(**{"max_model_len": 256, "max_sequences": 8} | limits),
     )
     backend._engine._sampler = Script(backend)
     return backend
@@ -189,6 +193,6 @@ async def gateway(
             # `/ready` would ask the tools as well, and some of a test's tools answer nothing but calls.
             while (await http.get("/v1/models")).status_code != 200:  # noqa: ASYNC110 - it is ready when it says so
                 await asyncio.sleep(0.01)
-        running = Gateway(url, http, backend)
+        running = Gateway(url, http, app, backend)
         yield running
         await running.idle()
