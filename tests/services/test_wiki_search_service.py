@@ -20,7 +20,7 @@ from tests.http_api.process import ServerProcess, started
 from tests.services.test_base_readmes import as_request, comparable, shown
 from tests.services.wiki_search_pages import build, write_small_encyclopedia
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ async def service(index: Path) -> AsyncIterator[httpx.AsyncClient]:
     environment = {"TOOLFORMER_WIKI_SEARCH_INDEX": str(index), "TOOLFORMER_WIKI_SEARCH_PORT": "0"}
     async with started("services.wiki_search", env=environment) as server:
         url = await server.url()
-        await server.line_with("ready after")
+        assert await line_after_a_long_wait(server, "ready after")
         log = asyncio.create_task(rest_of_log(server))
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
             yield client
@@ -195,7 +195,6 @@ async def test_an_index_that_is_not_whole_is_refused(index: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(400)
 async def test_the_bundled_index_is_built_once_and_finds_cities_by_name(tmp_path: Path) -> None:
     environment = {"TOOLFORMER_DATA_DIR": str(tmp_path), "TOOLFORMER_WIKI_SEARCH_PORT": "0"}
     async with started("services.wiki_search", env=environment) as server:
@@ -210,7 +209,7 @@ async def test_the_bundled_index_is_built_once_and_finds_cities_by_name(tmp_path
         server.process.terminate()
         assert "ERROR" not in await asyncio.wait_for(log, 60)
     async with started("services.wiki_search", env=environment) as server:
-        await server.line_with("ready after")
+        assert await line_after_a_long_wait(server, "ready after")
         assert not any("indexing" in line for line in server.lines)
     assert read_manifest(tmp_path / "wiki_search" / "index").pages > 10_000
 
