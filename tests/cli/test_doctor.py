@@ -17,6 +17,7 @@ def find(name: str, environ: dict[str, str], checkout: Path = CHECKOUT) -> list[
     return list(CHECKS[name](environ, checkout))
 
 
+@pytest.mark.slow
 async def test_json_holds_every_check_and_agrees_with_the_status() -> None:
     status, out, log = await run("doctor", "--json")
     findings = json.loads(out)

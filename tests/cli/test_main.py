@@ -44,8 +44,8 @@ async def test_version() -> None:
     ("command", "option"),
     [
         (["evaluate"], "--gateway"),
-        (["jobs", "corpus"], "--documents"),
-        (["jobs", "pretrain"], "--corpus"),
+        pytest.param(["jobs", "corpus"], "--documents", marks=pytest.mark.slow),
+        pytest.param(["jobs", "pretrain"], "--corpus", marks=pytest.mark.slow),
         (["index", "wiki"], "--pages"),
     ],
 )
@@ -56,6 +56,7 @@ async def test_jobs_and_indexes_keep_their_own_options(command: list[str], optio
     assert "error:" in log
 
 
+@pytest.mark.slow
 async def test_a_job_gets_its_arguments() -> None:
     status, _, log = await run("jobs", "corpus", "--out", "unused", "--documents", "0")
     assert status == 2

@@ -16,6 +16,7 @@ from tests.cli.command import gone, is_listening, kill, run, toolformer
 from tests.support.models import SMALL
 from training_jobs.tokenizer import save_tokenizer, train_tokenizer
 
+pytestmark = pytest.mark.slow
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
@@ -66,7 +67,6 @@ async def test_a_checkpoint_that_is_none_is_told_at_start(tmp_path: Path) -> Non
     assert str(tmp_path) in log
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not (BUNDLED_MODEL / "config.json").exists(), reason="the bundled model is not in models/ yet")
 async def test_the_sample_calls_the_calculator() -> None:
     arguments = ("up", "--tools", "calculator,calendar", "--port", "0", "--sample")
@@ -79,7 +79,6 @@ async def test_the_sample_calls_the_calculator() -> None:
         assert await up.ended() == 0
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not (BUNDLED_MODEL / "config.json").exists(), reason="the bundled model is not in models/ yet")
 async def test_the_doctor_knows_the_bundled_model() -> None:
     _, out, _ = await run("doctor", "--json")
