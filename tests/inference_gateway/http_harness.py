@@ -88,14 +88,15 @@ class Gateway:
 
     async def complete(self, prompt: Any, **fields: Any) -> dict[str, Any]:
         """A completion as JSON, which must succeed."""
-        response = await self.http.post("/v1/completions", json={"prompt": prompt, "max_tokens": 40, **fields})
+        body = {"prompt": prompt, "max_tokens": 40, "tool_timeout": 60, **fields}
+        response = await self.http.post("/v1/completions", json=body)
         assert response.status_code == 200, response.text
         answer: dict[str, Any] = response.json()
         return answer
 
     async def stream(self, prompt: Any, **fields: Any) -> Stream:
         """A streamed completion, read to its end."""
-        body = {"prompt": prompt, "max_tokens": 40, "stream": True, **fields}
+        body = {"prompt": prompt, "max_tokens": 40, "tool_timeout": 60, "stream": True, **fields}
         response = await self.http.post("/v1/completions", json=body)
         assert response.status_code == 200, response.text
         assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
@@ -103,7 +104,7 @@ class Gateway:
 
     async def idle(self) -> None:
         """Return once no sequence holds anything; fails if that does not come."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while True:
                 stats = self.backend.stats()
                 if (stats.waiting, stats.running, stats.in_call, stats.held_tokens) == (0, 0, 0, 0):

@@ -4,15 +4,27 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
+import pytest_asyncio
 
-from tests.inference_gateway.http_harness import Gateway
+from tests.inference_gateway.http_harness import Gateway, gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OK = {"prompt": "Plain:"}
 TOO_LONG = "context_length_exceeded"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plain() -> AsyncIterator[Gateway]:
+    """One gateway for all of these tests: whatever it refuses, it must go on."""
+    async with gateway() as running:
+        yield running
+        assert (await running.complete("Plain:"))["choices"][0]["text"] == " a plain text."
 
 
 def checked(response: httpx.Response, status: int) -> dict[str, Any]:

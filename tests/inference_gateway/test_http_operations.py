@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from inference_gateway.http import operations
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import Gateway, gateway, serving
 from tests.toolformer import tool_service
@@ -22,27 +23,41 @@ async def test_the_model_is_listed(plain: Gateway) -> None:
     assert (await plain.http.get("/v1/models/scripted")).json() == model
 
 
-async def test_tools_are_listed_with_what_they_may_take_and_whether_they_answer() -> None:
-    async with (
-        serving(calculator()) as url,
-        tool_service.serve(tool_service.silent) as hanging,
-        gateway({"Calculator": url, "Calendar": hanging.url}) as running,
-    ):
+async def test_tools_are_listed_with_what_they_may_take_and_whether_they_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("TOOL_CHECK_SECONDS", "PROBE_CHECK_SECONDS"):
+        monkeypatch.setattr(operations, name, 30.0)  # a busy machine must not make a tool look down
+    async with serving(calculator()) as url, gateway({"Calculator": url}) as running:
         listed = (await running.http.get("/v1/tools")).json()
         ready = await running.http.get("/ready")
     tools = {tool["name"]: tool for tool in listed["data"]}
     assert list(tools)[:2] == ["Calculator", "Calendar"]
-    assert tools["Calculator"]["ready"] is True
-    assert tools["Calculator"]["reason"] is None
+    assert (tools["Calculator"]["ready"], tools["Calculator"]["reason"]) == (True, None)
     assert tools["Calculator"]["limits"] == {"max_input_tokens": 64, "max_result_tokens": 24, "timeout_s": 2.0}
     assert (tools["Calendar"]["ready"], tools["Calendar"]["takes_date"]) == (False, True)
-    assert "did not answer within" in tools["Calendar"]["reason"]
+    assert "cannot be reached" in tools["Calendar"]["reason"]
     assert (tools["WikiSearch"]["ready"], tools["WikiSearch"]["quoted"]) == (False, True)
     assert ready.status_code == 200
     assert ready.json()["model"] == "scripted"
     assert {name: tool["ready"] for name, tool in ready.json()["tools"].items()} == {
         name: tool["ready"] for name, tool in tools.items()
     }
+
+
+async def test_a_tool_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TOOL_CHECK_SECONDS", "PROBE_CHECK_SECONDS"):
+        monkeypatch.setattr(operations, name, 0.05)
+    async with (
+        tool_service.serve(tool_service.silent) as hanging,
+        gateway({"Calendar": hanging.url}) as running,
+    ):
+        listed = (await running.http.get("/v1/tools")).json()["data"]
+        ready = await running.http.get("/ready")
+    [calendar] = [tool for tool in listed if tool["name"] == "Calendar"]
+    assert (calendar["ready"], "within 0.05 s" in calendar["reason"]) == (False, True)
+    assert ready.status_code == 200
+    assert ready.json()["tools"]["Calendar"]["ready"] is False
 
 
 async def test_metrics_count_what_happened(tooled: Gateway) -> None:
