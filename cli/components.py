@@ -29,6 +29,8 @@ SERVICES: Final = {
 
 GATEWAY: Final = "gateway"
 GATEWAY_PORT: Final = 8080
+DEFAULT_URL: Final = f"http://127.0.0.1:{GATEWAY_PORT}"
+"""Where the gateway is unless somebody moved it."""
 MAX_THREADS: Final = 8
 """Threads for the gateway's matrix products; more than this gains nothing on a small model."""
 

@@ -16,7 +16,7 @@ from tests.cli.command import gone, is_listening, kill, run, toolformer
 from tests.support.models import SMALL
 from training_jobs.tokenizer import save_tokenizer, train_tokenizer
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}
 
 
