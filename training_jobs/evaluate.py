@@ -3,7 +3,7 @@
     python -m training_jobs.evaluate --gateway http://127.0.0.1:8080 --out report.json
 
 Calculations are right where the first number of the completion is the answer, dates and facts where the answer is
-within the first ten words (:mod:`training_jobs.scoring`); call text is no part of the completion. A request that
+within the first five words (:mod:`training_jobs.scoring`); call text is no part of the completion. A request that
 fails counts as a wrong answer and is reported.
 """
 

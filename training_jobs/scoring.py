@@ -10,7 +10,7 @@ from typing import Final
 
 _NUMBER: Final = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 _PUNCTUATION: Final = ".,;:!?\"'()$"
-_WORDS: Final = 10
+_WORDS: Final = 5
 _Z_95: Final = 1.959963984540054
 
 
@@ -23,10 +23,9 @@ def right_number(completion: str, answer: str) -> bool:
 
 
 def right_words(completion: str, answer: str) -> bool:
-    """The rule for facts and dates: the answer is within the first ten words (or as many as the answer itself has).
+    """The rule for facts and dates: the answer is within the first five words (or as many as the answer itself has).
 
-    Ten is the paper's number where a question is asked (MLQA): an answer may be a whole sentence that repeats the
-    question. Words are compared without the punctuation around them and without regard to case.
+    Words are compared without the punctuation around them and without regard to case.
     """
     wanted = _words(answer)
     said = _words(completion)[: max(_WORDS, len(wanted))]
