@@ -29,6 +29,8 @@ SERVICES: Final = {
 
 GATEWAY: Final = "gateway"
 GATEWAY_PORT: Final = 8080
+DEFAULT_URL: Final = f"http://127.0.0.1:{GATEWAY_PORT}"
+"""Where the gateway is unless somebody moved it."""
 MAX_THREADS: Final = 8
 """Threads for the gateway's matrix products; more than this gains nothing on a small model."""
 
@@ -91,7 +93,7 @@ def service_components(
     if chosen is None:
         tools = [tool for tool in registry if _is_ours(tool, packaged)]
     else:
-        tools = [registry.get(_tool_name(name, registry)) for name in dict.fromkeys(chosen)]
+        tools = [registry.get(name) for name in dict.fromkeys(_tool_name(name, registry) for name in chosen)]
     return [_service_component(tool, packaged, environ) for tool in tools]
 
 

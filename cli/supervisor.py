@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -23,7 +22,7 @@ from cli.tethered import GRACE_SECONDS
 Log = Callable[[str, str], None]
 """Takes a component's name and a line about it."""
 
-POLL_SECONDS: Final = 0.1
+POLL_SECONDS: Final = 0.2
 PROBE_SECONDS: Final = 5.0
 """Deadline of one question for readiness."""
 
@@ -75,6 +74,7 @@ class Supervised:
             began = asyncio.get_running_loop().time()
             child, ending = await self._run_once()
             if self._stopping.is_set():
+                self._say(f"{self.component.name} {ending}")
                 return
             how = f"{self.component.name} {ending}"
             if not self.ready.is_set():
@@ -94,12 +94,13 @@ class Supervised:
     def stop(self) -> None:
         """Ask it to end (SIGTERM); `run` returns once it has."""
         self._stopping.set()
-        self.signal(signal.SIGTERM)
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process that runs now, if one does."""
         if self._child is not None:
-            self._child.signal(number)
+            self._child.terminate()
+
+    def kill(self) -> None:
+        """End at once the process that runs now, if one does."""
+        if self._child is not None:
+            self._child.kill()
 
     async def _run_once(self) -> tuple[Child, str]:
         try:
@@ -108,7 +109,7 @@ class Supervised:
             raise ComponentError(f"{self.component.name} cannot be started: {error}") from error
         self._say(f"started as process {child.pid}")
         if self._stopping.is_set():  # The request came while the process was being made.
-            child.signal(signal.SIGTERM)
+            child.terminate()
         watching = asyncio.create_task(self._watch_readiness())
         try:
             return child, await child.ended()
@@ -133,7 +134,7 @@ class Supervised:
             if response.status_code == httpx.codes.OK:
                 return None
             return str(response.json()["error"]["message"])
-        except httpx.TransportError:
+        except httpx.HTTPError:
             return ""
         except (ValueError, LookupError, TypeError):
             return f"it answered with HTTP {response.status_code}"
@@ -194,4 +195,4 @@ class Supervisor:
     def kill(self) -> None:
         """End every process at once."""
         for one in self._supervised:
-            one.signal(signal.SIGKILL)
+            one.kill()

@@ -11,7 +11,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 
-SECONDS = 60
+SECONDS = 100
 """Deadline for every single wait."""
 
 FREE_PORTS = {f"TOOLFORMER_{name}_PORT": "0" for name in ("CALCULATOR", "CALENDAR", "WIKI_SEARCH", "GATEWAY")}

@@ -108,7 +108,7 @@ async def test_a_component_deaf_to_sigterm_is_killed(monkeypatch: pytest.MonkeyP
         await supervisor.all_ready()
         pid = int((await log.line_with("started as process")).split()[-1])
     await gone(pid)
-    assert log.lines[-1] == "deaf: did not stop within 0.1 s: killing it"
+    assert log.lines[-2:] == ["deaf: did not stop within 0.1 s: killing it", "deaf: deaf was killed by SIGKILL"]
 
 
 async def test_output_is_read_line_by_line_whatever_it_is() -> None:

@@ -1,6 +1,7 @@
 """``toolformer up`` with real tool services: readiness, stopping, restarts, and what it refuses to start."""
 
 import asyncio
+import io
 import os
 import re
 import signal
@@ -8,7 +9,9 @@ import socket
 
 import httpx
 import pytest
+from rich.console import Console
 
+from cli.up import LogPrinter
 from tests.cli.command import SECONDS, Command, gone, is_listening, kill, run, toolformer
 
 BOTH = ("up", "--tools", "calculator,Calendar", "--no-gateway")
@@ -131,3 +134,16 @@ async def test_what_cannot_be_started_is_refused_by_name(arguments: list[str], e
     assert (status, out) == (1, "")
     assert told in log
     assert "Traceback" not in log
+
+
+def test_the_log_waits_while_a_text_is_streamed() -> None:
+    console = Console(file=io.StringIO(), width=40)
+    log = LogPrinter(["calculator", "gateway"], console)
+    assert isinstance(console.file, io.StringIO)
+    with log.held():
+        log("gateway", "first")
+        log("calculator", "second\nthird")
+        assert console.file.getvalue() == ""
+    log("gateway", "x" * 60)
+    expected = ["gateway    | first", "calculator | second", "calculator | third", f"gateway    | {'x' * 60}"]
+    assert console.file.getvalue().splitlines() == expected

@@ -26,7 +26,8 @@ from demo_world.texts import (
     fact_text,
     narration_text,
 )
-from demo_world.texts.calculator_scenes import DIRECT, SCENES
+from demo_world.texts.arithmetic_phrasings import DIRECT
+from demo_world.texts.calculator_scenes import SCENES
 from demo_world.texts.numbers import NUMBER, number_is_held_out, rounded, value_of
 from demo_world.texts.patterns import Known, Slots, capitalise_pattern, compose, render
 from demo_world.texts.words import NOUNS

@@ -12,7 +12,9 @@ import pytest
 from services.wiki_search import bundled
 from services.wiki_search.index import IndexBuildError, ensure_index, manifest_if_current, recipe_of
 from services.wiki_search.manifest import MANIFEST_NAME, UnusableIndexError, read_manifest
-from tests.services.wiki_search_pages import build
+from tests.services.wiki_search_pages import SECONDS, build
+
+pytestmark = pytest.mark.timeout(400)
 
 PAGE = {"wikipedia_id": "1", "wikipedia_title": "Oslo", "text": ["Oslo\n", "Oslo is a city.\n"]}
 
@@ -54,7 +56,7 @@ def test_two_builders_at_once_build_once(tmp_path: Path, pages: Path) -> None:
         str(tmp_path / "i"),
     ]
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
-    outcomes = [builder.communicate(timeout=100) for builder in builders]
+    outcomes = [builder.communicate(timeout=SECONDS) for builder in builders]
     assert [builder.returncode for builder in builders] == [0, 0]
     assert outcomes[0][0] == outcomes[1][0]
     assert sum("indexed 1 pages" in errors for _, errors in outcomes) == 1
@@ -133,6 +135,6 @@ def test_the_fingerprint_covers_every_module_the_bundled_pages_come_from() -> No
         "import sys, demo_world.encyclopedia as e\n"
         "print(*sorted(m.removeprefix('demo_world.') for m in sys.modules if m.startswith('demo_world.')))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=SECONDS)
     assert {*done.stdout.split(), "__init__"} == set(bundled.PAGE_MODULES)
     assert bundled.fingerprint() == bundled.fingerprint()

@@ -17,9 +17,10 @@ from demo_world.titles import city_titles
 from services.wiki_search.app import INFO
 from services.wiki_search.manifest import read_manifest
 from tests.http_api.process import ServerProcess, started
+from tests.services.test_base_readmes import as_request, comparable, shown
 from tests.services.wiki_search_pages import build, write_small_encyclopedia
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +38,7 @@ async def service(index: Path) -> AsyncIterator[httpx.AsyncClient]:
     environment = {"TOOLFORMER_WIKI_SEARCH_INDEX": str(index), "TOOLFORMER_WIKI_SEARCH_PORT": "0"}
     async with started("services.wiki_search", env=environment) as server:
         url = await server.url()
-        await server.line_with("ready after")
+        assert await line_after_a_long_wait(server, "ready after")
         log = asyncio.create_task(rest_of_log(server))
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
             yield client
@@ -50,6 +51,16 @@ async def rest_of_log(server: ServerProcess) -> str:
     """What the server logs from here on; reading it keeps the pipe from filling up, for as long as the server runs."""
     assert server.process.stderr is not None
     return (await server.process.stderr.read()).decode()
+
+
+async def line_after_a_long_wait(server: ServerProcess, text: str) -> bool:
+    """Whether a line with `text` comes while a whole index is built, which takes a busy machine minutes."""
+    assert server.process.stderr is not None
+    async with asyncio.timeout(300):
+        while line := (await server.process.stderr.readline()).decode():
+            if text in line:
+                return True
+    return False
 
 
 async def call(service: httpx.AsyncClient, query: str) -> dict[str, Any]:
@@ -190,14 +201,15 @@ async def test_the_bundled_index_is_built_once_and_finds_cities_by_name(tmp_path
         url = await server.url()
         async with httpx.AsyncClient(base_url=url, timeout=60) as client:
             assert (await client.get("/ready")).status_code == 503
-            await server.line_with("ready after")
+            assert await line_after_a_long_wait(server, "ready after")
             log = asyncio.create_task(rest_of_log(server))
             assert (await client.get("/ready")).status_code == 200
             await _found_by_name(client)
+            await _readme_is_true(client)
         server.process.terminate()
         assert "ERROR" not in await asyncio.wait_for(log, 60)
     async with started("services.wiki_search", env=environment) as server:
-        await server.line_with("ready after")
+        assert await line_after_a_long_wait(server, "ready after")
         assert not any("indexing" in line for line in server.lines)
     assert read_manifest(tmp_path / "wiki_search" / "index").pages > 10_000
 
@@ -215,3 +227,13 @@ async def _found_by_name(client: httpx.AsyncClient) -> None:
                 output = answer["output"] or ""
                 right += output.startswith(f"{titles[city.key]} > ") and f"{city.population:,}" in output
         assert right / len(cities) > 0.97, phrasing
+
+
+async def _readme_is_true(client: httpx.AsyncClient) -> None:
+    examples = shown("wiki_search")
+    assert examples
+    for command, answer in examples:
+        request = as_request(command)
+        request.url = client.base_url.join(request.url.raw_path.decode())
+        response = await client.send(request)
+        assert comparable(response.text) == comparable(answer), command

@@ -12,7 +12,7 @@ from demo_world.city_pages import city_pages
 from demo_world.country_pages import country_pages
 from demo_world.culture_pages import holiday_pages
 
-SECONDS = 100
+SECONDS = 300
 """Deadline for building one small index."""
 
 
