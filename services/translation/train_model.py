@@ -46,7 +46,7 @@ class Recipe:
     decoder_layers: int = 2
     positions: int = 256
     """Longest source and target in tokens."""
-    steps: int = 3_000
+    steps: int = 2_000
     batch_phrases: int = 96
     lexicon_share: float = 0.3
     rate: float = 2e-3
@@ -89,9 +89,11 @@ def new_model(recipe: Recipe, tokenizer: Tokenizer) -> M2M100ForConditionalGener
     return M2M100ForConditionalGeneration(config)
 
 
-def train_model(recipe: Recipe, tokenizer: Tokenizer, run: Path) -> M2M100ForConditionalGeneration:
+def train_model(
+    recipe: Recipe, tokenizer: Tokenizer, run: Path, *, stop_after: int | None = None
+) -> M2M100ForConditionalGeneration:
     """Trains a model; killed and called again with the same arguments, it goes on from the last checkpoint in `run`
-    and sees the same batches in the same order.
+    and sees the same batches in the same order. `stop_after` ends the run early, after that many of its steps.
 
     Raises:
         ValueError: `run` holds a checkpoint of another recipe.
@@ -99,8 +101,9 @@ def train_model(recipe: Recipe, tokenizer: Tokenizer, run: Path) -> M2M100ForCon
     model = new_model(recipe, tokenizer).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.01)
     first = _resume(run, recipe, model, optimizer)
+    last = recipe.steps if stop_after is None else min(stop_after, recipe.steps)
     began, tokens, losses = time.perf_counter(), 0, 0.0
-    for step, batch in zip(range(first, recipe.steps), _batches(recipe, tokenizer, first), strict=False):
+    for step, batch in zip(range(first, last), _batches(recipe, tokenizer, first), strict=False):
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate_at(step)
         loss: Tensor = model(**batch).loss
@@ -114,7 +117,7 @@ def train_model(recipe: Recipe, tokenizer: Tokenizer, run: Path) -> M2M100ForCon
             speed = tokens / (time.perf_counter() - began)
             logger.info("step %d of %d: loss %.4f, %.0f tokens/s", step + 1, recipe.steps, losses / 50, speed)
             losses = 0.0
-        if (step + 1) % recipe.checkpoint_every == 0 or step + 1 == recipe.steps:
+        if (step + 1) % recipe.checkpoint_every == 0 or step + 1 == last:
             _save_state(run, recipe, model, optimizer, step + 1)
     return model.eval()
 

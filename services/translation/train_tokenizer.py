@@ -16,10 +16,10 @@ SPECIALS: Final = ("<s>", "<pad>", "</s>", "<unk>")
 """The first four tokens, as in NLLB: their ids are 0 to 3."""
 MASK: Final = "<mask>"
 
-_COMPOSITIONS: Final = 6_000
+COMPOSITIONS: Final = 6_000
 
 
-def train_tokenizer(vocabulary: int, seed: int) -> Tokenizer:
+def train_tokenizer(vocabulary: int, seed: int, *, compositions_: int = COMPOSITIONS) -> Tokenizer:
     """A tokenizer of `vocabulary` byte-pair tokens, the language tokens of NLLB after them, and ``<mask>`` last.
 
     Digits and punctuation are tokens of their own: a number is copied digit by digit, and a name is the same tokens
@@ -36,7 +36,7 @@ def train_tokenizer(vocabulary: int, seed: int) -> Tokenizer:
     )
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
     trainer = trainers.BpeTrainer(vocab_size=vocabulary, special_tokens=list(SPECIALS), show_progress=False)
-    tokenizer.train_from_iterator(_texts(seed), trainer)
+    tokenizer.train_from_iterator(_texts(seed, compositions_), trainer)
     tokenizer.add_special_tokens([AddedToken(code, normalized=False) for code in (*ALL_LANGUAGES, MASK)])
     return tokenizer
 
@@ -55,12 +55,12 @@ def save_tokenizer(tokenizer: Tokenizer, folder: Path) -> None:
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=2) + "\n", encoding="utf-8")
 
 
-def _texts(seed: int) -> Iterator[str]:
+def _texts(seed: int, count: int) -> Iterator[str]:
     # The names first and several times over: a name in few tokens is a name learnt soon.
     for language in LANGUAGES:
         for entry in lexicon(language):
             yield from (entry.text, entry.english)
-    for _, composition in zip(range(_COMPOSITIONS), compositions(seed, held_out=False), strict=False):
+    for _, composition in zip(range(count), compositions(seed, held_out=False), strict=False):
         for language in LANGUAGES:
             phrase = composition.phrase(language)
             yield from (phrase.text, phrase.english)

@@ -99,7 +99,7 @@ async def test_a_caller_who_left_is_not_worked_for(hasty: Batcher[int, int], wor
     leaver.cancel()
     await asyncio.gather(leaver, return_exceptions=True)
     work.may_go_on.set()
-    assert await asyncio.gather(first, stayer) == [[2], [8]]
+    assert (await first, await stayer) == ([2], [8])
     assert work.batches == [[1], [4]]
 
 

@@ -131,7 +131,7 @@ def test_an_existing_folder_is_never_written_over(checkpoint: Path, model_folder
 def test_too_small_a_disk_is_said_before_anything_is_done(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10, 9, 1))
     with pytest.raises(ConversionError, match="make room"):
         convert(str(checkpoint), tmp_path / "out")
 

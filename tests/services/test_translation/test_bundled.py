@@ -1,0 +1,81 @@
+"""The bundled models are what their READMEs say: they answer the examples shown and translate what they never saw."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import TextContent
+
+from demo_world.phrases import LANGUAGES
+from services.translation.app import BUNDLED, INFO, TranslationSettings, build_app
+from services.translation.evaluate import evaluate_language
+from services.translation.language_id import LanguageIdentifier
+from services.translation.model_folder import LANGUAGE_ID_NAME, read_manifest
+from services.translation.translator import Translator
+from tests.http_api.asgi import running
+from tests.services.test_base_readmes import as_request, comparable, shown
+from tests.services.test_translation.test_app import until_loaded
+
+PHRASES = 12
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return Translator(BUNDLED, device="cpu", threads=1)
+
+
+@pytest.fixture(scope="module")
+def identifier(language_id: Path) -> LanguageIdentifier:
+    return LanguageIdentifier(language_id)
+
+
+def test_it_is_small_and_whole() -> None:
+    assert read_manifest(BUNDLED).source_languages == LANGUAGES
+    assert sum(path.stat().st_size for path in BUNDLED.iterdir()) < 8_000_000
+    assert (BUNDLED / LANGUAGE_ID_NAME).stat().st_size < 2_000_000
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_held_out_phrases_are_translated(translator: Translator, identifier: LanguageIdentifier, language: str) -> None:
+    quality = evaluate_language(translator, identifier, language, PHRASES)
+    assert quality.exact >= 0.7
+    assert quality.chrf >= 85
+    assert quality.identified >= 0.9
+
+
+async def test_the_readme_is_true() -> None:
+    examples = shown(INFO.service)
+    assert examples
+    async with running(build_app(TranslationSettings(device="cpu", threads=1))) as client:
+        await until_loaded(client)
+        for command, answer in examples:
+            response = await client.send(as_request(command))
+            assert comparable(response.text) == comparable(answer), command
+
+
+async def test_what_the_service_says_of_itself_is_true() -> None:
+    async with running(build_app(TranslationSettings(device="cpu", threads=1))) as client:
+        await until_loaded(client)
+        body = (await client.post("/call", json={"input": INFO.example_input})).json()
+        assert body["output"] == INFO.example_output
+
+
+async def test_the_official_mcp_client_is_answered() -> None:
+    app = build_app(TranslationSettings(device="cpu", threads=1))
+    async with running(app) as client:
+        await until_loaded(client)
+        async with (
+            httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://mt:8105") as http,
+            Client(streamable_http_client("http://mt:8105/mcp", http_client=http)) as session,
+        ):
+            [tool] = (await session.list_tools()).tools
+            assert (tool.name, tool.description) == ("MT", INFO.description)
+            result = await session.call_tool("MT", {"input": INFO.example_input})
+            [content] = result.content
+            assert isinstance(content, TextContent)
+            assert content.text == INFO.example_output
+            assert (await session.call_tool("MT", {"input": " "})).is_error

@@ -1,0 +1,126 @@
+"""The bundled models' job, in small: it learns, goes on after a kill as if there had been none, and its end serves."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+
+from demo_world.phrases import LANGUAGES, phrases
+from services.translation.convert import convert
+from services.translation.evaluate import evaluate_language, identified_in_tatoeba, measure_throughput
+from services.translation.flores import ENGLISH
+from services.translation.flores import LANGUAGES as NAMES
+from services.translation.language_id import LanguageIdentifier
+from services.translation.train_language_id import train_language_id
+from services.translation.train_model import EOS, Recipe, encode, save_checkpoint, train_model
+from services.translation.train_tokenizer import MASK, SPECIALS, save_tokenizer, train_tokenizer
+from services.translation.translator import Translator
+
+RECIPE = Recipe(
+    vocabulary=2_600, width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=1, positions=128,
+    steps=12, batch_phrases=8, warmup_steps=2, checkpoint_every=5,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return train_tokenizer(RECIPE.vocabulary, RECIPE.seed, compositions_=400)
+
+
+def test_the_tokenizer_has_nllbs_layout(tokenizer: Tokenizer) -> None:
+    assert [tokenizer.id_to_token(number) for number in range(4)] == list(SPECIALS)
+    size = tokenizer.get_vocab_size()
+    last = [tokenizer.id_to_token(number) for number in range(size - len(NAMES) - 1, size)]
+    assert last == [*NAMES, MASK]
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_phrase_survives_the_tokenizer(tokenizer: Tokenizer, language: str) -> None:
+    for phrase in phrases(language, 20, 1, held_out=True):
+        ids = encode(tokenizer, language, phrase.english)
+        assert (ids[0], ids[-1]) == (tokenizer.token_to_id(language), EOS)
+        assert tokenizer.decode(ids, skip_special_tokens=True) == phrase.english
+
+
+def test_a_number_is_read_digit_by_digit(tokenizer: Tokenizer) -> None:
+    assert tokenizer.encode("38.123", add_special_tokens=False).tokens == ["▁", "3", "8", ".", "1", "2", "3"]
+
+
+def test_a_language_without_a_token_is_refused(tokenizer: Tokenizer) -> None:
+    with pytest.raises(ValueError, match="xxx_Latn"):
+        encode(tokenizer, "xxx_Latn", "text")
+
+
+def test_a_run_that_was_broken_off_ends_as_if_it_had_not_been(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    whole.mkdir()
+    broken.mkdir()
+    torch.set_num_threads(1)
+    expected = train_model(RECIPE, tokenizer, whole).state_dict()
+    train_model(RECIPE, tokenizer, broken, stop_after=7)
+    resumed = train_model(RECIPE, tokenizer, broken).state_dict()
+    assert all(torch.equal(expected[name], resumed[name]) for name in expected)
+
+
+def test_a_run_of_another_recipe_is_not_gone_on_with(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    train_model(RECIPE, tokenizer, tmp_path, stop_after=1)
+    with pytest.raises(ValueError, match="another recipe"):
+        train_model(replace(RECIPE, seed=1), tokenizer, tmp_path)
+
+
+@pytest.mark.slow
+def test_the_loss_falls_and_the_model_serves(
+    tokenizer: Tokenizer, tmp_path: Path, language_id: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    torch.set_num_threads(1)
+    recipe = replace(RECIPE, steps=100, rate=1e-2)
+    with caplog.at_level(logging.INFO):
+        model = train_model(recipe, tokenizer, tmp_path)
+    losses = [float(record.args[2]) for record in caplog.records if "loss" in record.msg]  # type: ignore[index,arg-type]
+    assert losses[-1] < losses[0] - 0.5
+
+    checkpoint = tmp_path / "checkpoint"
+    checkpoint.mkdir()
+    save_tokenizer(tokenizer, checkpoint)
+    save_checkpoint(model, checkpoint)
+    convert(str(checkpoint), tmp_path / "converted", languages=LANGUAGES)
+    translator = Translator(tmp_path / "converted", device="cpu", threads=1)
+    assert translator.manifest.source_languages == LANGUAGES
+    quality = evaluate_language(translator, LanguageIdentifier(language_id), "deu_Latn", 4)
+    assert 0 <= quality.exact <= 1
+    assert 0 <= quality.chrf <= 100
+    assert quality.identified == 1
+    assert len(quality.wrong) == round((1 - quality.exact) * 4)
+    speed = measure_throughput(translator, batch=4, count=12)
+    assert min(speed.one_by_one, speed.batched) > 0
+
+
+@pytest.mark.slow
+def test_a_small_classifier_learns_and_is_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        train_language_id(tmp_path / name / "lid.ftz", 0, compositions_=150, stories=30)
+    first, second = ((tmp_path / name / "lid.ftz").read_bytes() for name in ("one", "two"))
+    assert first == second
+    identifier = LanguageIdentifier(tmp_path / "one" / "lid.ftz")
+    named = [
+        identifier.detect(phrase.text).language == language
+        for language in LANGUAGES
+        for phrase in phrases(language, 20, 1, held_out=True)
+    ]
+    assert sum(named) / len(named) > 0.9
+
+
+def test_lines_of_files_named_like_tatoebas_are_counted(language_id: Path, tmp_path: Path) -> None:
+    (tmp_path / "tatoeba.deu-eng.deu").write_text("Das Museum wurde eröffnet.\nThe museum was opened.\n")
+    (tmp_path / "tatoeba.deu-eng.eng").write_text("The museum was opened on November 20, 2026.\n")
+    (tmp_path / "README").write_text("no sentences")
+    identifier = LanguageIdentifier(language_id)
+    assert identified_in_tatoeba(identifier, tmp_path) == {"deu_Latn": (1, 2), ENGLISH: (1, 1)}
+    with pytest.raises(FileNotFoundError, match="holds no files"):
+        identified_in_tatoeba(identifier, tmp_path.parent)
