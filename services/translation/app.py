@@ -52,7 +52,8 @@ class TranslationSettings(BaseSettings):
     device: Device = "auto"
     compute_type: ComputeType = "auto"
     threads: int = Field(0, ge=0, le=256)
-    beam_size: int = Field(4, ge=1, le=16)
+    beam_size: int | None = Field(None, ge=1, le=16)
+    """1 is greedy; by default what the model folder says is best."""
     min_confidence: float = Field(DEFAULT_MIN_CONFIDENCE, ge=0, le=1)
     batch: int = Field(DEFAULT_BATCH, ge=1, le=1_024)
     """Sentences that are translated at once."""

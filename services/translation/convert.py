@@ -28,6 +28,9 @@ logger = logging.getLogger(__name__)
 
 Quantization = Literal["int8", "int8_float16", "float16", "float32"]
 
+NLLB_BEAM: Final = 4
+"""The beam that NLLB-200 was published with."""
+
 # The weights of a checkpoint in float32, against its files: the result and CTranslate2's copy on the way.
 _MEMORY_FACTOR: Final = 3
 _PUBLISHED_FILES: Final = (
@@ -48,7 +51,12 @@ class ConversionError(Exception):
 
 
 def convert(
-    model: str, out: Path, *, quantization: Quantization = "int8", languages: Sequence[str] = tuple(LANGUAGES)
+    model: str,
+    out: Path,
+    *,
+    quantization: Quantization = "int8",
+    languages: Sequence[str] = tuple(LANGUAGES),
+    beam_size: int = NLLB_BEAM,
 ) -> Manifest:
     """Converts a checkpoint, verifies the result, and puts it at `out`.
 
@@ -57,6 +65,7 @@ def convert(
         out: the folder to make; it must not exist.
         quantization: how the weights are stored; how they are computed with is chosen when the service starts.
         languages: FLORES-200 codes that the model was trained to translate from.
+        beam_size: the beam that the service uses where its settings name none.
 
     Returns:
         The manifest of the folder made.
@@ -86,6 +95,7 @@ def convert(
             quantization=quantization,
             model_bytes=(partial / "model.bin").stat().st_size,
             max_tokens=_verify(checkpoint, partial, exactly=quantization == "float32"),
+            beam_size=beam_size,
             source_languages=tuple(languages),
         )
         manifest.write(partial)

@@ -170,7 +170,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--language-id", type=Path, help="a fastText file (default: the one in the model folder)")
     parser.add_argument("--tatoeba", type=Path, help="name the language of these files instead of the phrases'")
     parser.add_argument("--phrases", type=int, default=100, help="phrases a language (default: %(default)s)")
-    parser.add_argument("--beam-size", type=int, default=4, help="default: %(default)s")
+    parser.add_argument("--beam-size", type=int, help="default: what the model folder says")
     parser.add_argument("--threads", type=int, default=1, help="cores a batch uses (default: %(default)s)")
     parser.add_argument("--show", type=int, default=0, help="wrong translations to show a language")
     options = parser.parse_args(arguments)

@@ -32,6 +32,7 @@ class Manifest(BaseModel):
     quantization: str = Field(description="How CTranslate2 stores the weights, such as int8.")
     model_bytes: int = Field(description="Size of model.bin, by which a torn copy is noticed.")
     max_tokens: int = Field(ge=8, description="Tokens the model can read or write at a time.")
+    beam_size: int = Field(ge=1, description="The beam it translates best with; 1 is greedy.")
     source_languages: tuple[str, ...] = Field(description="FLORES-200 codes it translates from.")
 
     def write(self, folder: Path) -> None:

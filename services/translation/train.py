@@ -62,7 +62,7 @@ def train(run: Path, out: Path, recipe: Recipe) -> None:
 
     converted = run / "converted"
     shutil.rmtree(converted, ignore_errors=True)
-    convert(str(checkpoint), converted, quantization="int8", languages=LANGUAGES)
+    convert(str(checkpoint), converted, quantization="int8", languages=LANGUAGES, beam_size=1)
     out.mkdir(parents=True, exist_ok=True)
     for file in [*sorted(converted.iterdir()), classifier]:
         shutil.copyfile(file, out / file.name)

@@ -43,7 +43,7 @@ class Translator:
         device: ``auto`` is a GPU where there is one.
         compute_type: ``auto`` is int8 on a CPU and float16 on a GPU.
         threads: cores that one batch uses; 0 for CTranslate2's own choice.
-        beam_size: 1 is greedy.
+        beam_size: 1 is greedy; None for what the folder says is best.
 
     Raises:
         UnusableModelError: the folder is not a whole model, or this machine cannot run it as asked.
@@ -56,10 +56,10 @@ class Translator:
         device: Device = "auto",
         compute_type: ComputeType = "auto",
         threads: int = 0,
-        beam_size: int = 4,
+        beam_size: int | None = None,
     ) -> None:
         self.manifest = read_manifest(folder)
-        self.beam_size = beam_size
+        self.beam_size = self.manifest.beam_size if beam_size is None else beam_size
         if device == "auto":
             device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
         if compute_type == "auto":

@@ -26,6 +26,7 @@ def test_the_manifest_says_what_the_folder_holds(model_folder: Path) -> None:
     assert manifest.checkpoint == "nllb-tiny"
     assert manifest.quantization == "float32"
     assert manifest.max_tokens == 128
+    assert manifest.beam_size == Translator(model_folder).beam_size == 4
     assert manifest.source_languages == tuple(LANGUAGES)
     assert manifest.model_bytes == (model_folder / "model.bin").stat().st_size
 

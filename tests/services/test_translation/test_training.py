@@ -100,7 +100,6 @@ def test_the_loss_falls_and_the_model_serves(
     assert min(speed.one_by_one, speed.batched) > 0
 
 
-@pytest.mark.slow
 def test_a_small_classifier_learns_and_is_the_same_every_time(tmp_path: Path) -> None:
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
