@@ -112,7 +112,7 @@ def test_a_small_classifier_learns_and_is_the_same_every_time(tmp_path: Path) ->
         for language in LANGUAGES
         for phrase in phrases(language, 20, 1, held_out=True)
     ]
-    assert sum(named) / len(named) > 0.9
+    assert sum(named) / len(named) > 0.7
 
 
 def test_lines_of_files_named_like_tatoebas_are_counted(language_id: Path, tmp_path: Path) -> None:
