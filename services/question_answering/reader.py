@@ -1,0 +1,109 @@
+"""Fusion-in-Decoder (Izacard and Grave, 2021): each passage is encoded apart with the question, the decoder attends to
+all of them at once and writes one answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from services.question_answering.formats import prompt, reader_text
+from services.question_answering.padding import encoded, padded, text_batches
+from services.question_answering.passages import Passage
+from services.question_answering.t5 import T5
+
+TOKENS_PER_PASS: Final = 16_384
+"""Tokens, padding included, that go through the encoder at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the reader wrote. ``score`` is the geometric mean of its tokens' probabilities, its end included: 0 to 1."""
+
+    text: str
+    score: float
+
+
+class Reader:
+    """Answers questions from passages by greedy decoding.
+
+    Args:
+        model: the encoder and decoder.
+        tokenizer: puts T5's end mark behind a text.
+        max_tokens: tokens of one passage with its question; the rest of the passage is cut off.
+        max_answer_tokens: tokens of an answer; a longer one is cut off.
+    """
+
+    def __init__(self, model: T5, tokenizer: Tokenizer, *, max_tokens: int, max_answer_tokens: int) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._max_tokens = max_tokens
+        self._max_answer_tokens = max_answer_tokens
+
+    @torch.inference_mode()
+    def answer(self, questions: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[Answer]:
+        """One answer a question, from the passages beside it; a question may have none and is then answered from what
+        the model knows by itself, as Atlas' closed book does: from one empty passage."""
+        texts, counts = [], []
+        for question, found in zip(questions, passages, strict=True):
+            shown = list(found) or [Passage("", "", "")]
+            texts += [reader_text(prompt(question), passage) for passage in shown]
+            counts.append(len(shown))
+        states, mask = fused(self._encode(texts), counts)
+        return self._decode(states, mask)
+
+    def _encode(self, texts: Sequence[str]) -> list[Tensor]:
+        """States (length, width) of each text, without padding."""
+        ids = encoded(self._tokenizer, texts, self._max_tokens)
+        found: dict[int, Tensor] = {}
+        for batch in text_batches(ids, TOKENS_PER_PASS):
+            rows, mask = padded([ids[number] for number in batch], self._model.config.pad_id, self._device)
+            states = self._model.encode(rows, mask)
+            found |= {number: states[row, : len(ids[number])] for row, number in enumerate(batch)}
+        return [found[number] for number in range(len(texts))]
+
+    def _decode(self, states: Tensor, mask: Tensor) -> list[Answer]:
+        config = self._model.config
+        memory = self._model.remember(states, mask)
+        last = torch.full((len(states), 1), config.pad_id, device=self._device)
+        going = torch.ones(len(states), dtype=torch.bool, device=self._device)
+        log_probability = torch.zeros(len(states), device=self._device)
+        lengths = torch.zeros(len(states), device=self._device)
+        written = []
+        for _ in range(self._max_answer_tokens):
+            log_probabilities = self._model.decode(last, memory)[:, -1].float().log_softmax(-1)
+            best, chosen = log_probabilities.max(-1)
+            log_probability += best * going
+            lengths += going
+            chosen = chosen.where(going, config.pad_id)
+            written.append(chosen)
+            going = going & (chosen != config.eos_id)
+            if not going.any():
+                break
+            last = chosen[:, None]
+        texts = self._tokenizer.decode_batch(torch.stack(written, dim=1).tolist(), skip_special_tokens=True)
+        scores = (log_probability / lengths).tolist()
+        return [Answer(text.strip(), math.exp(score)) for text, score in zip(texts, scores, strict=True)]
+
+    @property
+    def _device(self) -> torch.device:
+        return self._model.shared.weight.device
+
+
+def fused(states: Sequence[Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """States (questions, longest, width), each question's ``counts`` texts one after another, and a mask.
+
+    Padding between the texts is left out: cross-attention knows no positions, so nothing else changes.
+    """
+    together, first = [], 0
+    for count in counts:
+        together.append(torch.cat(list(states[first : first + count])))
+        first += count
+    lengths = torch.tensor([len(one) for one in together], device=together[0].device)
+    padded_states = torch.nn.utils.rnn.pad_sequence(together, batch_first=True)
+    return padded_states, torch.arange(padded_states.shape[1], device=lengths.device) < lengths[:, None]
