@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -28,12 +29,14 @@ from torch.nn import functional as F  # noqa: N812, the field's name for it
 from demo_world import questions
 from services.question_answering import vocabulary
 from services.question_answering.bert import Bert, BertConfig
+from services.question_answering.checkpoint import READER, RETRIEVER, ModelSettings, write_settings
 from services.question_answering.formats import prompt, reader_text, retriever_text, target
 from services.question_answering.padding import encoded, padded
 from services.question_answering.reader import fused
 from services.question_answering.retriever import mean_pooled
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.training_data import Example, TrainingSet, bundled_passages
+from services.question_answering.weights import save_weights
 
 _STATE: Final = "state.pt"
 _LOG: Final = "loss.jsonl"
@@ -155,7 +158,31 @@ def train(out: Path, recipe: Recipe, *, stop_after: int | None = None) -> Models
             log.write(json.dumps(line | {"seconds": round(time.perf_counter() - began, 3)}) + "\n")
             if step % recipe.checkpoint_every == 0 or step == last:
                 _save_state(out, models, optimizer, step)
+    if step == recipe.steps:
+        save_model(models, out / "model")
     return models
+
+
+def save_model(models: Models, folder: Path, *, passages: int = 5) -> None:
+    """Write the models as the service loads them, in half precision; ``passages`` are read for a question."""
+    recipe = models.recipe
+    for name, model, tokenizer in (
+        (RETRIEVER, models.retriever, models.retriever_tokenizer),
+        (READER, models.reader, models.reader_tokenizer),
+    ):
+        part = folder / name
+        if part.exists():
+            shutil.rmtree(part)
+        part.mkdir(parents=True)
+        model.config.write(part / "config.json")
+        tokenizer.save(str(part / "tokenizer.json"), pretty=False)
+        save_weights(part, model.state_dict(), torch.float16)
+    origin = f"python -m services.question_answering.train, {json.dumps(asdict(recipe))}"
+    settings = ModelSettings(
+        origin=origin, passages=passages, max_tokens=recipe.max_tokens, max_answer_tokens=24,
+        passage_words=recipe.passage_words,
+    )  # fmt: skip
+    write_settings(folder, settings)
 
 
 def _train_step(
