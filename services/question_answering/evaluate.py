@@ -1,4 +1,4 @@
-"""Exact match on held-out questions over the bundled encyclopedia, with and without retrieval, and the retriever's recall.
+"""Exact match on held-out questions, with and without retrieval, and the recall of the retriever.
 
 python -m services.question_answering.evaluate --model MODEL --index INDEX
 """

@@ -54,18 +54,9 @@ class Reader:
             shown = list(found) or [Passage("", "", "")]
             texts += [reader_text(prompt(question), passage) for passage in shown]
             counts.append(len(shown))
-        states, mask = fused(self._encode(texts), counts)
-        return self._decode(states, mask)
-
-    def _encode(self, texts: Sequence[str]) -> list[Tensor]:
-        """States (length, width) of each text, without padding."""
         ids = encoded(self._tokenizer, texts, self._max_tokens)
-        found: dict[int, Tensor] = {}
-        for batch in text_batches(ids, TOKENS_PER_PASS):
-            rows, mask = padded([ids[number] for number in batch], self._model.config.pad_id, self._device)
-            states = self._model.encode(rows, mask)
-            found |= {number: states[row, : len(ids[number])] for row, number in enumerate(batch)}
-        return [found[number] for number in range(len(texts))]
+        states, mask = fused(encode_apart(self._model, ids, TOKENS_PER_PASS), counts)
+        return self._decode(states, mask)
 
     def _decode(self, states: Tensor, mask: Tensor) -> list[Answer]:
         config = self._model.config
@@ -95,6 +86,18 @@ class Reader:
         return self._model.shared.weight.device
 
 
+def encode_apart(model: T5, ids: Sequence[Sequence[int]], tokens_per_pass: int) -> list[Tensor]:
+    """States (length, width) of each text, without padding; at most ``tokens_per_pass`` go through the encoder at once,
+    texts of alike length together."""
+    found: dict[int, Tensor] = {}
+    for batch in text_batches(ids, tokens_per_pass):
+        rows, mask = padded([ids[number] for number in batch], model.config.pad_id, model.shared.weight.device)
+        # One selection and one split: cutting each row out by itself would cost training a pass over all rows a row.
+        unpadded = model.encode(rows, mask)[mask].split([len(ids[number]) for number in batch])
+        found |= dict(zip(batch, unpadded, strict=True))
+    return [found[number] for number in range(len(ids))]
+
+
 def fused(states: Sequence[Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor]:
     """States (questions, longest, width), each question's ``counts`` texts one after another, and a mask.
 
@@ -104,6 +107,7 @@ def fused(states: Sequence[Tensor], counts: Sequence[int]) -> tuple[Tensor, Tens
     for count in counts:
         together.append(torch.cat(list(states[first : first + count])))
         first += count
-    lengths = torch.tensor([len(one) for one in together], device=together[0].device)
-    padded_states = torch.nn.utils.rnn.pad_sequence(together, batch_first=True)
-    return padded_states, torch.arange(padded_states.shape[1], device=lengths.device) < lengths[:, None]
+    lengths = torch.tensor([len(one) for one in together], device=states[0].device)
+    mask = torch.arange(int(lengths.max()), device=lengths.device) < lengths[:, None]
+    packed = torch.cat(together)
+    return packed.new_zeros(*mask.shape, packed.shape[-1]).masked_scatter(mask[..., None], packed), mask

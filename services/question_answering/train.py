@@ -31,8 +31,8 @@ from services.question_answering import vocabulary
 from services.question_answering.bert import Bert, BertConfig
 from services.question_answering.checkpoint import READER, RETRIEVER, ModelSettings, write_settings
 from services.question_answering.formats import prompt, reader_text, retriever_text, target
-from services.question_answering.padding import encoded, padded
-from services.question_answering.reader import fused
+from services.question_answering.padding import encoded, padded, text_batches
+from services.question_answering.reader import encode_apart, fused
 from services.question_answering.retriever import mean_pooled
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.training_data import Example, TrainingSet, bundled_passages
@@ -40,7 +40,8 @@ from services.question_answering.weights import save_weights
 
 _STATE: Final = "state.pt"
 _LOG: Final = "loss.jsonl"
-_IGNORED: Final = -100
+TOKENS_PER_PASS: Final = 2_048
+"""Tokens that are encoded together in training: few, so that texts of one length meet and little is padding."""
 _VOCABULARY_QUESTIONS: Final = 20_000
 
 
@@ -115,9 +116,8 @@ class Models:
         ]
         pad, longest = self.reader.config.pad_id, self.recipe.max_tokens
         ids = encoded(self.reader_tokenizer, texts, longest)
-        states = self.reader.encode(*padded(ids, pad))
-        unpadded = [states[row, : len(ids[row])] for row in range(len(ids))]
-        together, seen = fused(unpadded, [self.recipe.passages] * len(examples))
+        states = encode_apart(self.reader, ids, TOKENS_PER_PASS)
+        together, seen = fused(states, [self.recipe.passages] * len(examples))
         answers = encoded(self.reader_tokenizer, [target(example.answer) for example in examples], longest)
         labels, written = padded(answers, pad)
         inputs = F.pad(labels[:, :-1], (1, 0), value=pad)
@@ -126,8 +126,11 @@ class Models:
 
     def _embed(self, texts: Sequence[str]) -> Tensor:
         ids = encoded(self.retriever_tokenizer, texts, self.recipe.max_tokens)
-        rows, mask = padded(ids, self.retriever.config.pad_id)
-        return mean_pooled(self.retriever(rows, mask), mask)
+        vectors: dict[int, Tensor] = {}
+        for batch in text_batches(ids, TOKENS_PER_PASS):
+            rows, mask = padded([ids[number] for number in batch], self.retriever.config.pad_id)
+            vectors |= dict(zip(batch, mean_pooled(self.retriever(rows, mask), mask), strict=True))
+        return torch.stack([vectors[number] for number in range(len(ids))])
 
 
 def train(out: Path, recipe: Recipe, *, stop_after: int | None = None) -> Models:
@@ -140,7 +143,7 @@ def train(out: Path, recipe: Recipe, *, stop_after: int | None = None) -> Models
     passages = list(bundled_passages(recipe.passage_words))
     data = TrainingSet(passages, seed=recipe.seed, distractors=recipe.passages - 1)
     asked = [questions.question(number, seed=recipe.seed).question for number in range(_VOCABULARY_QUESTIONS)]
-    texts = [*map(prompt, asked), *map(retriever_text, passages)]
+    texts = [*map(prompt, asked), *(reader_text("", passage) for passage in passages)]
     models = Models(recipe, vocabulary.learn(texts))
     optimizer = torch.optim.AdamW(
         [*models.retriever.parameters(), *models.reader.parameters()],
