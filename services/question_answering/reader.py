@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import torch
@@ -93,7 +94,7 @@ def encode_apart(model: T5, ids: Sequence[Sequence[int]], tokens_per_pass: int) 
     for batch in text_batches(ids, tokens_per_pass):
         rows, mask = padded([ids[number] for number in batch], model.config.pad_id, model.shared.weight.device)
         # One selection and one split: cutting each row out by itself would cost training a pass over all rows a row.
-        unpadded = model.encode(rows, mask)[mask].split([len(ids[number]) for number in batch])
+        unpadded = torch.split(model.encode(rows, mask)[mask], [len(ids[number]) for number in batch])
         found |= dict(zip(batch, unpadded, strict=True))
     return [found[number] for number in range(len(ids))]
 
@@ -103,11 +104,9 @@ def fused(states: Sequence[Tensor], counts: Sequence[int]) -> tuple[Tensor, Tens
 
     Padding between the texts is left out: cross-attention knows no positions, so nothing else changes.
     """
-    together, first = [], 0
-    for count in counts:
-        together.append(torch.cat(list(states[first : first + count])))
-        first += count
-    lengths = torch.tensor([len(one) for one in together], device=states[0].device)
-    mask = torch.arange(int(lengths.max()), device=lengths.device) < lengths[:, None]
-    packed = torch.cat(together)
+    rest = iter(states)
+    totals = [sum(len(text) for text in islice(rest, count)) for count in counts]
+    lengths = torch.tensor(totals, device=states[0].device)
+    mask = torch.arange(max(totals), device=lengths.device) < lengths[:, None]
+    packed = torch.cat(list(states))
     return packed.new_zeros(*mask.shape, packed.shape[-1]).masked_scatter(mask[..., None], packed), mask

@@ -16,6 +16,9 @@ SINGLE_FILE: Final = "model.safetensors"
 SHARD_INDEX: Final = "model.safetensors.index.json"
 SHARD_BYTES: Final = 2 << 30
 
+State = dict[str, Tensor]
+"""Tensors by name."""
+
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 
 
