@@ -102,7 +102,7 @@ def index_needs(shards: Sequence[tuple[Path, Path]], kind: Kind, width: int) -> 
 
 
 def convert_model(
-    checkpoint: Checkpoint, out: Path, tokenizers: dict[str, Path], precision: Precision
+    checkpoint: Checkpoint, out: Path, tokenizers: Mapping[str, Path], precision: Precision
 ) -> ModelSettings:
     """Write ``checkpoint`` into ``out``. Files that an earlier, killed run finished are kept.
 

@@ -1,8 +1,8 @@
 """The passages' vectors in faiss: the nearest by dot product, exactly or nearly.
 
 ``exact`` holds every vector in half precision, as Atlas' published embeddings are. ``ivf-pq`` sorts vectors into cells
-and holds each as a code of a few bytes (Jégou et al., 2011), rotated first so that the codes lose least (OPQ): 28
-million passages then fit into a few gigabytes, for some loss of recall (README.md has measured figures).
+and holds each as a code of a few bytes (Jégou et al., 2011): 28 million passages then fit into a few gigabytes, for
+some loss of recall (README.md has measured figures).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class PassageIndex:
         needed = sample_for(cells)
         if len(sample) < min(needed, expected) or len(sample) < 256:
             raise IndexBuildError(f"{len(sample):,} vectors are too few to train {cells:,} cells; give {needed:,}")
-        index = faiss.index_factory(width, f"OPQ{code_bytes},IVF{cells},PQ{code_bytes}", faiss.METRIC_INNER_PRODUCT)
+        index = faiss.index_factory(width, f"IVF{cells},PQ{code_bytes}", faiss.METRIC_INNER_PRODUCT)
         index.train(np.ascontiguousarray(sample, dtype=np.float32))
         return cls(index)
 
@@ -99,8 +99,8 @@ class PassageIndex:
 
     def probe(self, cells: int) -> None:
         """How many cells a search looks into: more find more, and take longer. An exact index has none."""
-        if isinstance(faiss.downcast_index(self._index), faiss.IndexPreTransform):
-            faiss.extract_index_ivf(self._index).nprobe = cells
+        if (inverted := faiss.try_extract_index_ivf(self._index)) is not None:
+            inverted.nprobe = cells
 
     def search(self, questions: Vectors, k: int) -> tuple[Vectors, npt.NDArray[np.int64]]:
         """Scores and passage numbers (questions, k), best first; -1 stands where there are no more passages."""
