@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import pickle
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from services.question_answering import convert as module
 from services.question_answering.checkpoint import load_model
 from services.question_answering.convert import main
 from services.question_answering.engine import retrieve
@@ -151,7 +151,7 @@ def test_too_little_disk_is_said_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = [*publish(tmp_path / "published"), "--out", str(tmp_path / "out")]
-    monkeypatch.setattr(module.shutil, "disk_usage", lambda _: argparse.Namespace(free=1_000))
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: argparse.Namespace(free=1_000))
     assert "GB free" in failure(arguments, capsys)
     assert not (tmp_path / "out/model").exists()
 
