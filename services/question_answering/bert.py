@@ -19,12 +19,14 @@ _FIELDS: Final = {
     "vocab_size": "vocab_size", "hidden_size": "width", "intermediate_size": "inner_width",
     "num_hidden_layers": "layers", "num_attention_heads": "heads", "max_position_embeddings": "positions",
     "type_vocab_size": "segments", "layer_norm_eps": "epsilon", "pad_token_id": "pad_id",
+    "uncentred_layer_norm": "uncentred_norm",
 }  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class BertConfig:
-    """A BERT's shape; ``positions`` is its longest text in tokens.
+    """A BERT's shape; ``positions`` is its longest text in tokens, ``uncentred_norm`` says which norm it has
+    (`UncentredNorm`).
 
     Raises:
         ValueError: a size that cannot hold.
@@ -39,6 +41,7 @@ class BertConfig:
     segments: int = 2
     epsilon: float = 1e-12
     pad_id: int = 0
+    uncentred_norm: bool = False
 
     def __post_init__(self) -> None:
         for name in ("vocab_size", "width", "inner_width", "layers", "heads", "positions", "segments"):
@@ -72,6 +75,28 @@ class BertConfig:
         path.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
 
 
+class UncentredNorm(nn.Module):
+    """The layer norm of Atlas' own BERT: it subtracts the mean, but divides by the root mean square of the values
+    *before* that. Atlas' retrievers were trained with it, so a plain layer norm gives them other vectors."""
+
+    def __init__(self, width: int, epsilon: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.epsilon = epsilon
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        """Normalise the last dimension, in float32."""
+        exact = hidden.float()
+        scale = torch.rsqrt(exact.square().mean(-1, keepdim=True) + self.epsilon)
+        return self.weight * ((exact - exact.mean(-1, keepdim=True)) * scale).type_as(self.weight) + self.bias
+
+
+def _norm(config: BertConfig) -> nn.Module:
+    kind = UncentredNorm if config.uncentred_norm else nn.LayerNorm
+    return kind(config.width, config.epsilon)
+
+
 class Embeddings(nn.Module):
     """Token, position and segment vectors, added and normalised."""
 
@@ -80,7 +105,7 @@ class Embeddings(nn.Module):
         self.word_embeddings = nn.Embedding(config.vocab_size, config.width)
         self.position_embeddings = nn.Embedding(config.positions, config.width)
         self.token_type_embeddings = nn.Embedding(config.segments, config.width)
-        self.LayerNorm = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.LayerNorm = _norm(config)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Vectors (batch, length, width)."""
@@ -115,7 +140,7 @@ class Output(nn.Module):
     def __init__(self, config: BertConfig, inner_width: int) -> None:
         super().__init__()
         self.dense = nn.Linear(inner_width, config.width)
-        self.LayerNorm = nn.LayerNorm(config.width, eps=config.epsilon)
+        self.LayerNorm = _norm(config)
 
     def forward(self, inner: Tensor, before: Tensor) -> Tensor:
         """The step's result."""
@@ -153,9 +178,11 @@ class Bert(nn.Module):
     def initialise(self, seed: int) -> Bert:
         """Random weights as BERT draws them, the same for the same ``seed``."""
         random = torch.Generator().manual_seed(seed)
-        for parameter in self.parameters():
+        for name, parameter in self.named_parameters():
             if parameter.dim() == 2:
                 parameter.normal_(0.0, 0.02, generator=random)
+            elif name.endswith("bias"):
+                parameter.zero_()
         return self
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:

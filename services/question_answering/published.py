@@ -205,4 +205,5 @@ def _bert_config(state: State, heads: int | None) -> BertConfig:
         heads=heads or max(1, width // _HEAD_WIDTH),
         positions=state["embeddings.position_embeddings.weight"].shape[0],
         segments=state["embeddings.token_type_embeddings.weight"].shape[0],
+        uncentred_norm=True,
     )

@@ -60,7 +60,7 @@ def publish(folder: Path, **kind: bool) -> list[str]:
     for name, tokenizer in zip(("bert", "t5"), tokenizers(), strict=True):
         (folder / name).mkdir(exist_ok=True)
         tokenizer.save(str(folder / name / "tokenizer.json"))
-    encoder = lively_bert(1 if kind.get("untied") else 0)
+    encoder = lively_bert(1 if kind.get("untied") else 0, uncentred_norm=True)
     vectors = Retriever(encoder, tokenizers()[0], max_tokens=MAX_TOKENS).embed_passages(PASSAGES).half()
     share = len(PASSAGES) // SHARDS
     for shard in range(SHARDS):
@@ -89,7 +89,7 @@ def test_a_published_model_answers_as_its_weights_say(kind: dict[str, bool], tmp
     assert (model.settings.passages, model.settings.max_tokens) == (4, MAX_TOKENS)
     index = open_index(tmp_path / "out" / "index", model.settings.retriever_digest, 24)
     assert list(index.passages) == list(PASSAGES)
-    own = Retriever(lively_bert(0), tokenizers()[0], max_tokens=MAX_TOKENS)
+    own = Retriever(lively_bert(0, uncentred_norm=True), tokenizers()[0], max_tokens=MAX_TOKENS)
     torch.testing.assert_close(model.retriever.embed_questions(QUESTIONS), own.embed_questions(QUESTIONS))
     found = retrieve(model, index, QUESTIONS, 4)
     answers = model.reader.answer(QUESTIONS, [[one.passage for one in row] for row in found])
@@ -102,7 +102,7 @@ def test_sizes_are_read_off_the_weights(tmp_path: Path) -> None:
     publish(tmp_path)
     checkpoint = read_checkpoint(tmp_path / "model.pth.tar", heads=3)
     assert checkpoint.reader_config == lively_t5().config
-    assert checkpoint.retriever_config == lively_bert().config
+    assert checkpoint.retriever_config == lively_bert(uncentred_norm=True).config
     assert not checkpoint.passage_retriever
 
 

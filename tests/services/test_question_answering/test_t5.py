@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from services.question_answering.bert import BertConfig
+from services.question_answering.bert import BertConfig, UncentredNorm
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.weights import save_weights
 from tests.services.test_question_answering.tiny import bert_config, lively_bert, lively_t5
@@ -67,8 +67,18 @@ def test_bert_states_equal_transformers(tmp_path: Path) -> None:
     torch.testing.assert_close(ours(ids, mask)[mask], expected[mask], atol=1e-5, rtol=1e-4)
 
 
+def test_the_norm_of_atlas_divides_by_what_was_there_before_centring() -> None:
+    norm = UncentredNorm(3, 0.0)
+    root_mean_square = (14 / 3) ** 0.5
+    expected = torch.tensor([-1.0, 0.0, 1.0]) / root_mean_square
+    torch.testing.assert_close(norm(torch.tensor([1.0, 2.0, 3.0])), expected)
+    ids, mask = inputs(bert_config().vocab_size, 20)
+    with torch.no_grad():
+        assert not torch.allclose(lively_bert()(ids, mask), lively_bert(uncentred_norm=True)(ids, mask), atol=1e-4)
+
+
 def test_configurations_come_back_as_written(tmp_path: Path) -> None:
-    for config in (lively_t5(tied=True, feed_forward="relu").config, bert_config()):
+    for config in (lively_t5(tied=True, feed_forward="relu").config, bert_config(), bert_config(uncentred_norm=True)):
         config.write(tmp_path / "config.json")
         assert type(config).read(tmp_path / "config.json") == config
 

@@ -42,8 +42,9 @@ def tokenizers() -> tuple[Tokenizer, Tokenizer]:
     return vocabulary.learn(texts * 3, vocab_size=500)
 
 
-def bert_config() -> BertConfig:
-    return BertConfig(tokenizers()[0].get_vocab_size(), 24, 40, 2, 3, positions=MAX_TOKENS, segments=2)
+def bert_config(*, uncentred_norm: bool = False) -> BertConfig:
+    size = tokenizers()[0].get_vocab_size()
+    return BertConfig(size, 24, 40, 2, 3, positions=MAX_TOKENS, segments=2, uncentred_norm=uncentred_norm)
 
 
 def t5_config(*, tied: bool = False, feed_forward: str = "gated-gelu") -> T5Config:
@@ -52,10 +53,10 @@ def t5_config(*, tied: bool = False, feed_forward: str = "gated-gelu") -> T5Conf
 
 
 @torch.no_grad()
-def lively_bert(seed: int = 0) -> Bert:
+def lively_bert(seed: int = 0, *, uncentred_norm: bool = False) -> Bert:
     """Weights large enough that every part of the computation shows in the result."""
     torch.manual_seed(seed)
-    bert = Bert(bert_config()).eval()
+    bert = Bert(bert_config(uncentred_norm=uncentred_norm)).eval()
     for parameter in bert.parameters():
         parameter.normal_(0.0, 0.3)
     return bert
