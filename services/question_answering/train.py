@@ -4,8 +4,9 @@
 
 Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
 sees the same questions in the same order. The finished model stands in ``RUN/model``. The two models are trained side
-by side: the retriever to find the passage that answers among those of the whole batch, the reader to write the answer
-from it and passages that mislead.
+by side: the retriever to find the passage that answers among those of the whole batch, the reader in three lessons. It
+recites what follows a cue in one passage; it answers from the passage that answers; it answers from that one among
+passages that mislead.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,14 +48,16 @@ _VOCABULARY_QUESTIONS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a run is. ``batch`` counts questions a step; ``passages`` those the reader sees beside each, in training;
-    ``passage_words`` is where passages are cut; ``warmup`` is a share of ``steps``; the rate falls along a cosine to a
-    fiftieth of ``peak_rate``."""
+    """What a run is. ``batch`` counts questions a step. The reader recites up to the ``reciting`` share of ``steps``,
+    answers from one passage up to the share ``single``, from ``passages`` after it. ``passage_words`` is where passages
+    are cut; ``warmup`` is a share of ``steps``; the rate falls along a cosine to a fiftieth of ``peak_rate``."""
 
     steps: int
     seed: int = 0
     batch: int = 64
     passages: int = 3
+    reciting: float = 0.25
+    single: float = 0.6
     passage_words: int = 28
     peak_rate: float = 2e-3
     warmup: float = 0.05
@@ -117,7 +120,7 @@ class Models:
         pad, longest = self.reader.config.pad_id, self.recipe.max_tokens
         ids = encoded(self.reader_tokenizer, texts, longest)
         states = encode_apart(self.reader, ids, TOKENS_PER_PASS)
-        together, seen = fused(states, [self.recipe.passages] * len(examples))
+        together, seen = fused(states, [1 + len(example.distractors) for example in examples])
         answers = encoded(self.reader_tokenizer, [target(example.answer) for example in examples], longest)
         labels, written = padded(answers, pad)
         inputs = F.pad(labels[:, :-1], (1, 0), value=pad)
@@ -154,8 +157,7 @@ def train(out: Path, recipe: Recipe, *, stop_after: int | None = None) -> Models
     with (out / _LOG).open("a", buffering=1) as log:
         while step < last:
             began = time.perf_counter()
-            examples = [data.example(step * recipe.batch + place) for place in range(recipe.batch)]
-            losses = _train_step(models, optimizer, examples, step)
+            losses = _train_step(models, optimizer, data, step)
             step += 1
             line = {"step": step, "retriever_loss": losses[0], "reader_loss": losses[1]}
             log.write(json.dumps(line | {"seconds": round(time.perf_counter() - began, 3)}) + "\n")
@@ -188,19 +190,25 @@ def save_model(models: Models, folder: Path, *, passages: int = 5) -> None:
     write_settings(folder, settings)
 
 
-def _train_step(
-    models: Models, optimizer: torch.optim.Optimizer, examples: Sequence[Example], step: int
-) -> tuple[float, float]:
+def _train_step(models: Models, optimizer: torch.optim.Optimizer, data: TrainingSet, step: int) -> tuple[float, float]:
+    recipe = models.recipe
+    numbers = range(step * recipe.batch, (step + 1) * recipe.batch)
+    examples = [data.example(number) for number in numbers]
     for group in optimizer.param_groups:
-        group["lr"] = models.recipe.rate(step)
+        group["lr"] = recipe.rate(step)
     optimizer.zero_grad(set_to_none=True)
+    lesson = examples
+    if step < recipe.reciting * recipe.steps:
+        lesson = [data.recital(number) for number in numbers]
+    elif step < recipe.single * recipe.steps:
+        lesson = [replace(example, distractors=()) for example in examples]
     losses = []
     for model, loss in (
         (models.retriever, models.retriever_loss(examples)),
-        (models.reader, models.reader_loss(examples)),
+        (models.reader, models.reader_loss(lesson)),
     ):
         loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), models.recipe.clip)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
         losses.append(loss.item())
     optimizer.step()
     return losses[0], losses[1]
