@@ -16,7 +16,7 @@ from services.question_answering.checkpoint import ModelError, Precision
 from services.question_answering.checkpoint import read_settings as read_model_settings
 from services.question_answering.engine import Options, QuestionAnsweringEngine
 from services.question_answering.index_folder import UnusableIndexError, read_manifest
-from services.question_answering.passage_index import DEFAULT_PROBES
+from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
 
 MAX_QUESTION_CHARS: Final = 500
 BUNDLED_MODEL: Final = Path(__file__).parents[2] / "models" / "question_answering"
@@ -47,6 +47,7 @@ class QuestionAnsweringSettings(BaseSettings):
     threads: int | None = Field(None, ge=1, le=256)
     passages: int | None = Field(None, ge=1, le=100)
     probes: int = Field(DEFAULT_PROBES, ge=1)
+    refine: int = Field(DEFAULT_REFINE, ge=1, le=1_000)
     min_score: float = Field(0.0, ge=0.0, le=1.0)
     wait_ms: float = Field(5.0, ge=0.0, le=1_000.0)
     data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
@@ -123,6 +124,7 @@ def build_app(settings: QuestionAnsweringSettings | None = None) -> FastAPI:
             threads=settings.threads,
             passages=settings.passages,
             probes=settings.probes,
+            refine=settings.refine,
             min_score=settings.min_score,
             wait_s=settings.wait_ms / 1_000,
         ),

@@ -96,9 +96,11 @@ def index_needs(shards: Sequence[tuple[Path, Path]], kind: Kind, width: int) -> 
     vectors = sum(embeddings.stat().st_size for embeddings, _ in shards)
     passages = sum(records.stat().st_size for _, records in shards)
     count = vectors // (2 * width)
+    # The exact vectors stay beside an approximate index, for scoring its candidates again.
     finished = vectors if kind == "exact" else count * (DEFAULT_CODE_BYTES + 8)
     training = 0 if kind == "exact" else sample_for(cells_for(count)) * width * 8
-    return Needs(vectors + finished + 2 * passages, finished + training + (2 << 30))
+    stored = 0 if kind == "exact" else vectors
+    return Needs(vectors + finished + stored + 2 * passages, finished + training + (2 << 30))
 
 
 def convert_model(

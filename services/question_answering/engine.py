@@ -19,7 +19,7 @@ from services.base import Call, NotReady, ToolFailure
 from services.question_answering.checkpoint import Model, Precision, load_model
 from services.question_answering.gathering import Gatherer
 from services.question_answering.index_folder import OpenIndex, UnusableIndexError, open_index
-from services.question_answering.passage_index import DEFAULT_PROBES
+from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
 from services.question_answering.passages import Passage
 
 MAX_BATCH: Final = 32
@@ -52,8 +52,9 @@ class Options:
     """How the engine answers.
 
     ``device`` and ``precision`` of the models; ``threads`` they compute with (None: torch's own choice); ``passages``
-    read for a question (None: as many as the model was trained with); ``probes``: cells an approximate index looks
-    into; ``min_score``: an answer the reader is less sure of is none; ``wait_s``: seconds a lone call waits for others.
+    read for a question (None: as many as the model was trained with). An approximate index looks into ``probes`` cells
+    and scores ``refine`` times as many candidates exactly. An answer the reader is less sure of than ``min_score`` is
+    none. A lone call waits ``wait_s`` seconds for others.
     """
 
     device: str = "cpu"
@@ -61,6 +62,7 @@ class Options:
     threads: int | None = None
     passages: int | None = None
     probes: int = DEFAULT_PROBES
+    refine: int = DEFAULT_REFINE
     min_score: float = 0.0
     wait_s: float = 0.005
 
@@ -144,7 +146,11 @@ class QuestionAnsweringEngine:
             torch.set_num_threads(options.threads)
         model = load_model(self._model_folder, device=options.device, precision=options.precision)
         index = open_index(
-            self._index_folder, model.settings.retriever_digest, model.retriever.width, probes=options.probes
+            self._index_folder,
+            model.settings.retriever_digest,
+            model.retriever.width,
+            probes=options.probes,
+            refine=options.refine,
         )
         logger.info("opened %s: %d passages, %s", self._index_folder, len(index.passages), index.manifest.kind)
         return model, index

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from services.question_answering.passage_index import (
     DEFAULT_CODE_BYTES,
     DEFAULT_PROBES,
+    DEFAULT_REFINE,
     Kind,
     PassageIndex,
     Vectors,
@@ -32,6 +33,7 @@ from services.question_answering.passages import PassageStore
 
 MANIFEST_FILE: Final = "index.json"
 VECTORS_FILE: Final = "vectors.faiss"
+STORED_FILE: Final = "vectors.f16.npy"
 BLOCKS_FOLDER: Final = "vectors"
 FORMAT: Final = 1
 
@@ -112,8 +114,20 @@ def finish(index: Path, manifest: Manifest, *, code_bytes: int = DEFAULT_CODE_BY
     partial = index / f"{VECTORS_FILE}.partial"
     found.write(partial)
     partial.replace(index / VECTORS_FILE)
+    if manifest.kind == "ivf-pq":
+        _store(blocks, index / STORED_FILE, (manifest.passages, manifest.width))
     (index / MANIFEST_FILE).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     shutil.rmtree(blocks.folder)
+
+
+def _store(blocks: Blocks, path: Path, shape: tuple[int, int]) -> None:
+    """Put all blocks into one file that can be mapped."""
+    stored = np.lib.format.open_memmap(path, mode="w+", dtype=np.float16, shape=shape)
+    first = 0
+    for block in blocks:
+        stored[first : first + len(block)] = block
+        first += len(block)
+    stored.flush()
 
 
 def read_manifest(index: Path) -> Manifest:
@@ -133,7 +147,9 @@ def read_manifest(index: Path) -> Manifest:
         raise UnusableIndexError(f"{index / MANIFEST_FILE} cannot be read; remove {index} and make it again") from error
 
 
-def open_index(index: Path, retriever: str, width: int, *, probes: int = DEFAULT_PROBES) -> OpenIndex:
+def open_index(
+    index: Path, retriever: str, width: int, *, probes: int = DEFAULT_PROBES, refine: int = DEFAULT_REFINE
+) -> OpenIndex:
     """The index in a folder, if it was made by the retriever of this digest.
 
     Args:
@@ -141,6 +157,7 @@ def open_index(index: Path, retriever: str, width: int, *, probes: int = DEFAULT
         retriever: the digest of the encoder that questions will be embedded with.
         width: of that encoder's vectors.
         probes: cells that an approximate index looks into.
+        refine: how many times as many candidates an approximate index scores exactly.
 
     Raises:
         UnusableIndexError: it is unfinished, broken, or another retriever's.
@@ -151,6 +168,8 @@ def open_index(index: Path, retriever: str, width: int, *, probes: int = DEFAULT
     try:
         vectors = PassageIndex.read(index / VECTORS_FILE, probes=probes)
         passages = PassageStore(index)
+        if manifest.kind == "ivf-pq":
+            vectors.refine_with(np.load(index / STORED_FILE, mmap_mode="r"), refine)
     except (OSError, ValueError) as error:
         raise UnusableIndexError(f"{index} is broken ({error}); remove it and make it again") from error
     if not len(vectors) == len(passages) == manifest.passages or vectors.width != width:

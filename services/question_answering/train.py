@@ -4,9 +4,8 @@
 
 Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
 sees the same questions in the same order. The finished model stands in ``RUN/model``. The two models are trained side
-by side: the retriever to find the passage that answers among those of the whole batch, the reader in three lessons. It
-recites what follows a cue in one passage; it answers from the passage that answers; it answers from that one among
-passages that mislead.
+by side: the retriever to find the passage that answers among those of the whole batch, the reader to answer, first from
+the passage that answers alone, then from that one among passages that mislead.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from demo_world import questions
 from services.question_answering import vocabulary
 from services.question_answering.bert import Bert, BertConfig
 from services.question_answering.checkpoint import READER, RETRIEVER, ModelSettings, write_settings
+from services.question_answering.copying import start_as_copier
 from services.question_answering.formats import prompt, reader_text, retriever_text, target
 from services.question_answering.padding import encoded, padded, text_batches
 from services.question_answering.reader import encode_apart, fused
@@ -48,18 +48,17 @@ _VOCABULARY_QUESTIONS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a run is. ``batch`` counts questions a step. The reader recites up to the ``reciting`` share of ``steps``,
-    answers from one passage up to the share ``single``, from ``passages`` after it. ``passage_words`` is where passages
-    are cut; ``warmup`` is a share of ``steps``; the rate falls along a cosine to a fiftieth of ``peak_rate``."""
+    """What a run is. ``batch`` counts questions a step. The reader answers from one passage for the first share
+    ``single`` of the steps, from ``passages`` after it. ``passage_words`` is where passages are cut; ``warmup`` is a
+    share of ``steps``; the rate falls along a cosine to a fiftieth of ``peak_rate``."""
 
     steps: int
     seed: int = 0
     batch: int = 64
     passages: int = 3
-    reciting: float = 0.25
-    single: float = 0.6
+    single: float = 0.5
     passage_words: int = 28
-    peak_rate: float = 2e-3
+    peak_rate: float = 3e-3
     warmup: float = 0.05
     weight_decay: float = 0.01
     clip: float = 1.0
@@ -98,13 +97,13 @@ class Models:
             recipe.decoder_layers, recipe.heads, tied=True, pad_id=pad, eos_id=end,
         )  # fmt: skip
         self.retriever = Bert(bert).initialise(recipe.seed)
-        self.reader = T5(t5).initialise(recipe.seed)
+        self.reader = start_as_copier(T5(t5).initialise(recipe.seed), recipe.seed)
 
     def retriever_loss(self, examples: Sequence[Example]) -> Tensor:
         """Cross-entropy in nats of finding each question's passage among all passages of the batch."""
         asked = self._embed([prompt(example.question) for example in examples])
         shown = {example.gold.id: example.gold for example in examples}
-        shown |= {example.distractors[0].id: example.distractors[0] for example in examples}
+        shown |= {passage.id: passage for example in examples for passage in example.distractors}
         passages = self._embed([retriever_text(passage) for passage in shown.values()])
         places = {passage: place for place, passage in enumerate(shown)}
         gold = torch.tensor([places[example.gold.id] for example in examples])
@@ -197,11 +196,8 @@ def _train_step(models: Models, optimizer: torch.optim.Optimizer, data: Training
     for group in optimizer.param_groups:
         group["lr"] = recipe.rate(step)
     optimizer.zero_grad(set_to_none=True)
-    lesson = examples
-    if step < recipe.reciting * recipe.steps:
-        lesson = [data.recital(number) for number in numbers]
-    elif step < recipe.single * recipe.steps:
-        lesson = [replace(example, distractors=()) for example in examples]
+    is_alone = step < recipe.single * recipe.steps
+    lesson = [replace(example, distractors=()) for example in examples] if is_alone else examples
     losses = []
     for model, loss in (
         (models.retriever, models.retriever_loss(examples)),

@@ -16,8 +16,6 @@ from services.question_answering.passages import Passage, split_page
 _NAME: Final = re.compile(r"[^\W\d_]{3,}")
 _RARE: Final = 200
 """A word in more passages than this tells none of them from the others."""
-_CUE_WORDS: Final = 3
-_RECITED_WORDS: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +65,6 @@ class TrainingSet:
         """
         asked = questions.question(number, seed=self._seed)
         return self.of_question(asked, random.Random(f"{self._seed}-{number}"))
-
-    def recital(self, number: int) -> Example:
-        """A first exercise for the reader: what follows some words of a passage. It teaches the two skills that answers
-        are made of, finding a place and copying from it, with more words to learn from than an answer has."""
-        rng = random.Random(f"{self._seed}-recital-{number}")
-        while True:
-            passage = rng.choice(self._passages)
-            words = passage.text.split()
-            if len(words) > _CUE_WORDS:
-                place = rng.randrange(_CUE_WORDS, len(words))
-                cue = " ".join(words[place - _CUE_WORDS : place])
-                return Example(f"What follows {cue}?", " ".join(words[place : place + _RECITED_WORDS]), passage, ())
 
     def of_question(self, asked: questions.Question, rng: random.Random) -> Example:
         """``asked`` with its passages. Raises LookupError as `example` does."""

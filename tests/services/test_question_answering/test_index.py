@@ -14,7 +14,7 @@ from services.question_answering import build_index
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
 from services.question_answering.engine import retrieve
-from services.question_answering.index_folder import Blocks, UnusableIndexError, open_index
+from services.question_answering.index_folder import Blocks, Manifest, UnusableIndexError, finish, open_index
 from services.question_answering.passage_index import IndexBuildError, PassageIndex, Vectors
 from services.question_answering.passages import (
     MalformedPassageError,
@@ -134,6 +134,13 @@ def test_the_approximate_index_finds_most_of_it_in_less_room(tmp_path: Path) -> 
         shares.append(np.mean([len({*ours} & {*theirs}) / 20 for ours, theirs in zip(found, best, strict=True)]))
     assert shares[1] > 0.7
     assert shares[0] <= shares[1]
+    refined = PassageIndex.read(tmp_path / "near", probes=64)
+    refined.refine_with(vectors.astype(np.float16), 10)
+    scores, found = refined.search(asked, 20)
+    assert np.mean([len({*ours} & {*theirs}) / 20 for ours, theirs in zip(found, best, strict=True)]) > 0.98
+    expected = np.einsum("qw,qkw->qk", asked, vectors.astype(np.float16).astype(np.float32)[found])
+    np.testing.assert_allclose(scores, expected, rtol=1e-4)
+    assert (np.diff(scores, axis=1) <= 0).all()
 
 
 @pytest.mark.parametrize(
@@ -170,6 +177,25 @@ def test_an_index_answers_as_its_vectors_say(tmp_path: Path) -> None:
         assert [one.score for one in row] == pytest.approx(best, rel=1e-3)
     assert [len(row) for row in retrieve(model, opened, QUESTIONS[:1], 50)] == [len(PLACES)]
     assert not (index / "vectors").exists()
+
+
+def test_an_approximate_index_answers_with_exact_scores(tmp_path: Path) -> None:
+    passages = [Passage(str(number), "", "") for number in range(300)]
+    write_passages(tmp_path, passages)
+    vectors = clustered(300, width=64)
+    blocks = Blocks(tmp_path)
+    blocks.write(0, vectors[:200].astype(np.float16))
+    blocks.write(1, vectors[200:].astype(np.float16))
+    manifest = Manifest(source="test", retriever="r", kind="ivf-pq", passages=300, width=64)
+    finish(tmp_path, manifest, code_bytes=4)
+    opened = open_index(tmp_path, "r", 64, refine=15)
+    exact = vectors.astype(np.float16).astype(np.float32)
+    scores, numbers = opened.vectors.search(exact[:50], 20)
+    np.testing.assert_allclose(scores, -np.sort(-(exact[:50] @ exact.T), axis=1)[:, :20], rtol=1e-3)
+    assert numbers.shape == (50, 20)
+    (tmp_path / "vectors.f16.npy").unlink()
+    with pytest.raises(UnusableIndexError, match="broken"):
+        open_index(tmp_path, "r", 64)
 
 
 def test_an_index_is_made_once_and_again_when_its_source_changes(tmp_path: Path) -> None:
