@@ -2,22 +2,24 @@
 
     python -m benchmarks.decode [--model models/gptj-tools] [--streams 1 8 32] [--tokens 128] [--rounds 3]
 
-Each peer makes the same number of tokens from the same prompts, greedily, in float32 with the same number of threads; the peers take
-turns, and the best round of each counts. transformers and CTranslate2 get all prompts as one batch, the engine gets them as independent streams.
-"""
+Each peer makes the same number of tokens from the same prompts, greedily, in float32 with the same number of
+threads; the peers take turns, and the best round of each counts. transformers and CTranslate2 get all prompts as
+one batch, the engine gets them as independent streams."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import dataclasses
+import itertools
 import json
 import os
 import platform
 import statistics
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from torch import Tensor
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import CallVocabulary, Done, Pause
-from inference_gateway.engine.engine import Engine, EngineLimits
+from inference_gateway.engine.engine import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence as EngineSequence
 from language_model.gptj import GPTJ
@@ -100,23 +102,26 @@ class Stopwatch(Sampler):
 
     def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
         super().__init__(vocabulary, device)
-        self.steps: list[float] = []
+        self.steps: list[tuple[float, int]] = []
         self.chosen: dict[str, float] = {}
-        self.sizes: list[int] = []
+        self.resumed = threading.Event()
+        self.awaited = ""
 
     def choose(self, logits: Tensor, sequences: Sequence[EngineSequence]) -> list[tuple[int, bool]]:
         tokens = super().choose(logits, sequences)
         now = time.perf_counter()
-        self.steps.append(now)
-        self.sizes.append(len(sequences))
+        self.steps.append((now, len(sequences)))
         for sequence in sequences:
             self.chosen[sequence.request.request_id] = now
+            if sequence.request.request_id == self.awaited:
+                self.resumed.set()
         return tokens
 
 
 async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[str, float]:
-    """Milliseconds from the tool's answer to the next chosen token, beside a decode step, with ``streams`` others decoding."""
-    engine: Engine = backend._engine
+    """Milliseconds from the tool's answer to the next chosen token, beside a decode step, with ``streams`` others
+    decoding."""
+    engine = backend._engine
     watch = Stopwatch(backend.vocabulary, torch.device("cpu"))
     engine._sampler = watch
     tools = {"Calculator": ToolRegistry.load(files=[], environ={}).get("Calculator")}
@@ -125,7 +130,9 @@ async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[s
 
     async def background(number: int) -> None:
         while not stop.is_set():
-            request = CompletionRequest(tuple(prompts(tokenizer, 4)[number % 4]), max_tokens=200, request_id=f"b{number}")
+            request = CompletionRequest(
+                tuple(prompts(tokenizer, 4)[number % 4]), max_tokens=200, request_id=f"b{number}"
+            )
             async for _ in backend.open(request, {}):
                 pass
 
@@ -141,19 +148,20 @@ async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[s
             if isinstance(action, Pause):
                 result = splice_result("408", tokenizer, max_tokens=32)
                 assert result is not None
+                watch.resumed.clear()
+                watch.awaited = request.request_id
                 answered = time.perf_counter()
                 session.splice(result)
+                await asyncio.to_thread(watch.resumed.wait)
                 break
-        while watch.chosen.get(request.request_id, 0.0) <= answered:
-            await asyncio.sleep(0)
         resumes.append(1000 * (watch.chosen[request.request_id] - answered))
         session.close()
     stop.set()
     await asyncio.gather(*others)
     gaps = [
         1000 * (second - first)
-        for first, second, size in zip(watch.steps, watch.steps[1:], watch.sizes[1:], strict=False)
-        if size >= max(1, streams - 1) and second - first < 1
+        for (first, _), (second, size) in itertools.pairwise(watch.steps)
+        if size >= max(1, streams - 1)
     ]
     return {"resume_ms_p50": statistics.median(resumes), "decode_step_ms_p50": statistics.median(gaps)}
 
@@ -194,23 +202,23 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         words = json.loads((Path(converted) / "vocabulary.json").read_text())
         await backend.start()
         rows = []
-        print(f"{'streams':>8} {'engine':>10} {'transformers':>13} {'CTranslate2':>12}   tokens/s (ratios to the engine)")
+        print(
+            f"{'streams':>8} {'engine':>10} {'transformers':>13} {'CTranslate2':>12}   tokens/s (ratios to the engine)"
+        )
         for streams in options.streams:
             batch = prompts(tokenizer, streams)
             best = {"engine": 0.0, "transformers": 0.0, "ctranslate2": 0.0}
             for _ in range(options.rounds):
-                best["engine"] = max(best["engine"], await engine_rate(backend, batch, options.tokens))
-                others: dict[str, Callable[[], float]] = {
-                    "transformers": lambda batch=batch: transformers_rate(theirs, batch, options.tokens),  # type: ignore[misc]
-                    "ctranslate2": lambda batch=batch: ctranslate2_rate(generator, words, batch, options.tokens),  # type: ignore[misc]
+                rates = {
+                    "engine": await engine_rate(backend, batch, options.tokens),
+                    "transformers": transformers_rate(theirs, batch, options.tokens),
+                    "ctranslate2": ctranslate2_rate(generator, words, batch, options.tokens),
                 }
-                for name, rate in others.items():
-                    best[name] = max(best[name], rate())
+                best = {name: max(best[name], rate) for name, rate in rates.items()}
             rows.append({"streams": streams, **best})
             ratios = f"{best['engine'] / best['transformers']:.2f}x, {best['engine'] / best['ctranslate2']:.2f}x"
-            print(
-                f"{streams:>8} {best['engine']:>10.0f} {best['transformers']:>13.0f} {best['ctranslate2']:>12.0f}   {ratios}"
-            )
+            rates_shown = f"{best['engine']:>10.0f} {best['transformers']:>13.0f} {best['ctranslate2']:>12.0f}"
+            print(f"{streams:>8} {rates_shown}   {ratios}")
         resumes = []
         print(f"\n{'streams':>8} {'resume ms':>10} {'decode step ms':>15}   p50")
         for streams in options.streams:
@@ -221,7 +229,11 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         del generator  # one that lives on at exit can abort the process
     return {
         "machine": {"processor": platform.processor() or platform.machine(), "threads": options.threads},
-        "versions": {"torch": torch.__version__, "transformers": transformers.__version__, "ctranslate2": ctranslate2.__version__},
+        "versions": {
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "ctranslate2": ctranslate2.__version__,
+        },
         "tokens_per_stream": options.tokens,
         "decode_tokens_per_second": rows,
         "resume": resumes,

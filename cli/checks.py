@@ -17,6 +17,7 @@ from typing import Final, Literal
 import httpx
 
 from cli.components import Component, known_components, why_not_free
+from services.wiki_search.manifest import UnusableIndexError, read_manifest
 from toolformer.tools import ToolConfigError, ToolRegistry
 
 PYTHON: Final = (3, 11)
@@ -165,19 +166,17 @@ def check_models(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding
 def check_index(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """The encyclopedia's index."""
     data = Path(environ.get("TOOLFORMER_DATA_DIR") or "var")
-    folder = Path(environ.get("TOOLFORMER_WIKI_SEARCH_INDEX") or data / "wiki_search" / "index")
-    manifest = folder / "manifest.json"
+    chosen = environ.get("TOOLFORMER_WIKI_SEARCH_INDEX")
+    folder = Path(chosen) if chosen else data / "wiki_search" / "index"
+    if not chosen and not folder.exists():
+        yield Finding("encyclopedia", "ok", f"not indexed yet; the first start does it, in {folder}")
+        return
     try:
-        pages = json.loads(manifest.read_text())["pages"]
-        yield Finding("encyclopedia", "ok", f"{pages:,} pages indexed in {folder}")
-    except FileNotFoundError:
-        if "TOOLFORMER_WIKI_SEARCH_INDEX" in environ:
-            remedy = f"toolformer index wiki --index {folder}, or unset TOOLFORMER_WIKI_SEARCH_INDEX"
-            yield Finding("encyclopedia", "problem", f"there is no index in {folder}", remedy)
-        else:
-            yield Finding("encyclopedia", "ok", f"not indexed yet; the first start does it, in {folder}")
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        yield Finding("encyclopedia", "problem", f"{manifest} cannot be read: {error}", f"remove {folder}")
+        manifest = read_manifest(folder)
+    except (UnusableIndexError, OSError) as error:
+        yield Finding("encyclopedia", "problem", str(error), f"toolformer index wiki --index {folder}")
+    else:
+        yield Finding("encyclopedia", "ok", f"{manifest.pages:,} pages indexed in {folder}")
 
 
 def check_disk(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:

@@ -64,17 +64,22 @@ class Child:
         reading = asyncio.create_task(self._read())
         try:
             status = await self._process.wait()
-            self.signal(signal.SIGKILL)  # What it may have started itself must not outlive it.
+            self.kill()  # What it may have started itself must not outlive it.
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(asyncio.shield(reading), _LAST_OUTPUT_SECONDS)
         finally:
             reading.cancel()
         return f"was killed by {_signal_name(-status)}" if status < 0 else f"exited with status {status}"
 
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to it and whatever it started; nothing happens if all that is gone."""
+    def terminate(self) -> None:
+        """Ask it to end; what it may have started itself is for it to end."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it and whatever it started; nothing happens if all that is gone."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self.pid, number)
+            os.killpg(self.pid, signal.SIGKILL)
 
     async def _read(self) -> None:
         if self._process.stdout is None:
@@ -89,11 +94,13 @@ async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
     held = ""
     while chunk := await stream.read(65_536):
         *whole, held = (held + decoder.decode(chunk)).split("\n")
+        if len(held) > MAX_LINE:
+            whole.append(held)
+            held = ""
         for line in whole:
-            yield line.removesuffix("\r")
-        while len(held) > MAX_LINE:
-            yield held[:MAX_LINE]
-            held = held[MAX_LINE:]
+            line = line.removesuffix("\r")
+            for start in range(0, len(line) or 1, MAX_LINE):
+                yield line[start : start + MAX_LINE]
     if held:
         yield held
 

@@ -3,21 +3,51 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import os
 import sys
-from collections.abc import AsyncIterator, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 import httpx
+from pydantic import BaseModel, TypeAdapter, ValidationError
 from rich.console import Console
 
+from cli.components import load_registry
 from cli.console import CommandError, write
 from cli.highlight import CallHighlighter
 from cli.sse import EventTooLarge, read_events
-from toolformer.tools import ToolRegistry
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+class ToolCall(BaseModel):
+    """A call as the gateway reports it; ``error`` says why it has no result."""
+
+    tool: str
+    input: str
+    error: str | None = None
+
+
+class _Choice(BaseModel):
+    text: str | None = None
+    tool_calls: list[ToolCall] | None = None
+
+
+class _Chunk(BaseModel):
+    choices: list[_Choice]
+
+
+class _Error(BaseModel):
+    message: str
+    param: str | None = None
+
+
+class _Failure(BaseModel):
+    error: _Error
+
+
+_EVENT: Final[TypeAdapter[_Chunk | _Failure]] = TypeAdapter(_Chunk | _Failure)
 
 
 class CompletionPrinter:
@@ -32,7 +62,7 @@ class CompletionPrinter:
         self._console = console or Console(highlight=False)
         self._highlighter: CallHighlighter | None = None
         if self._console.is_terminal:
-            registry = ToolRegistry.load()
+            registry = load_registry(os.environ)
             self._highlighter = CallHighlighter(registry.names(), registry.quoted_names)
         if echo:
             write(self._console, echo, "dim")
@@ -45,14 +75,14 @@ class CompletionPrinter:
         for span in self._highlighter.feed(text):
             write(self._console, span.text, "bold cyan" if span.is_call else "")
 
-    def end(self, failed_calls: list[Mapping[str, Any]]) -> None:
+    def end(self, failed_calls: Sequence[ToolCall]) -> None:
         """End the text; calls without a result stand nowhere in it and are told on standard error."""
         for span in self._highlighter.flush() if self._highlighter else ():
             write(self._console, span.text)
         write(self._console, "\n")
         notes = Console(stderr=True, highlight=False)
         for call in failed_calls:
-            write(notes, f"{call.get('tool')}({call.get('input')}) had no result: {call.get('error')}\n", "yellow")
+            write(notes, f"{call.tool}({call.input}) had no result: {call.error}\n", "yellow")
 
 
 async def stream_completion(url: str, body: Mapping[str, Any], printer: CompletionPrinter, *, seconds: float) -> None:
@@ -94,42 +124,38 @@ async def stream_completion(url: str, body: Mapping[str, Any], printer: Completi
 
 
 async def _print_stream(chunks: AsyncIterator[bytes], printer: CompletionPrinter) -> None:
-    failed: list[Mapping[str, Any]] = []
+    failed: list[ToolCall] = []
     try:
         async for data in read_events(chunks):
             if data == "[DONE]":
-                printer.end(failed)
                 return
             for choice in _choices(data):
-                if choice.get("text"):
-                    printer.text(choice["text"])
-                failed += [call for call in choice.get("tool_calls") or [] if call.get("error")]
+                if choice.text:
+                    printer.text(choice.text)
+                failed += [call for call in choice.tool_calls or [] if call.error]
         raise CommandError("the stream ended before the completion did; the gateway's log says why")
     except EventTooLarge as error:
         raise CommandError(f"what answers is no gateway: {error}") from None
-    except CommandError:
+    finally:
         printer.end(failed)
-        raise
 
 
-def _choices(data: str) -> list[dict[str, Any]]:
+def _choices(data: str) -> list[_Choice]:
     try:
-        event = json.loads(data)
-        if "error" in event:
-            raise CommandError(f"the gateway gave up: {event['error']['message']}")
-        choices: list[dict[str, Any]] = event["choices"]
-    except (ValueError, LookupError, TypeError) as error:
-        raise CommandError(f"the stream holds something that is no completion: {data[:200]!r}") from error
-    return choices
+        event = _EVENT.validate_json(data)
+    except ValidationError:
+        raise CommandError(f"the stream holds something that is no completion: {data[:200]!r}") from None
+    if isinstance(event, _Failure):
+        raise CommandError(f"the gateway gave up: {event.error.message}")
+    return event.choices
 
 
 def _refusal(status: int, body: bytes) -> str:
     try:
-        error = json.loads(body)["error"]
-        where = f"{error['param']}: " if error.get("param") else ""
-        return f"the gateway refused (HTTP {status}): {where}{error['message']}"
-    except (ValueError, LookupError, TypeError, AttributeError):
+        error = _Failure.model_validate_json(body).error
+    except ValidationError:
         return f"what answers is no gateway: HTTP {status}, {body[:200]!r}"
+    return f"the gateway refused (HTTP {status}): {f'{error.param}: ' if error.param else ''}{error.message}"
 
 
 def read_prompt(text: str) -> str:

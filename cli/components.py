@@ -16,7 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from cli.console import CommandError
-from toolformer.tools import Tool, ToolRegistry
+from toolformer.tools import Tool, ToolConfigError, ToolRegistry
 
 SERVICES: Final = {
     "Calculator": "calculator",
@@ -29,6 +29,8 @@ SERVICES: Final = {
 
 GATEWAY: Final = "gateway"
 GATEWAY_PORT: Final = 8080
+DEFAULT_URL: Final = f"http://127.0.0.1:{GATEWAY_PORT}"
+"""Where the gateway is unless somebody moved it."""
 MAX_THREADS: Final = 8
 """Threads for the gateway's matrix products; more than this gains nothing on a small model."""
 
@@ -55,6 +57,18 @@ class Component:
         return base_url(self.host, self.port)
 
 
+def load_registry(environ: Mapping[str, str]) -> ToolRegistry:
+    """The tools in use.
+
+    Raises:
+        CommandError: their configuration is wrong.
+    """
+    try:
+        return ToolRegistry.load(environ=environ)
+    except ToolConfigError as error:
+        raise CommandError(str(error)) from error
+
+
 def base_url(host: str, port: int) -> str:
     """The URL of a server that listens on ``host``; one that listens everywhere is reached over loopback."""
     host = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
@@ -79,7 +93,7 @@ def service_components(
     if chosen is None:
         tools = [tool for tool in registry if _is_ours(tool, packaged)]
     else:
-        tools = [registry.get(_tool_name(name, registry)) for name in dict.fromkeys(chosen)]
+        tools = [registry.get(name) for name in dict.fromkeys(_tool_name(name, registry) for name in chosen)]
     return [_service_component(tool, packaged, environ) for tool in tools]
 
 
@@ -92,7 +106,7 @@ def gateway_component(
         CommandError: a variable's value cannot hold.
     """
     host = environ.get("TOOLFORMER_GATEWAY_HOST", "127.0.0.1")
-    port = _port_of("TOOLFORMER_GATEWAY_PORT", GATEWAY_PORT, host, environ) if port is None else _free(port, host)
+    port = _port_of("TOOLFORMER_GATEWAY_PORT", GATEWAY_PORT, host, environ) if port is None else free_port(port, host)
     told = {"TOOLFORMER_GATEWAY_HOST": host, "TOOLFORMER_GATEWAY_PORT": str(port)}
     if model is not None:
         told["TOOLFORMER_MODEL"] = str(model.absolute())
@@ -143,9 +157,25 @@ def why_not_free(host: str, port: int) -> str | None:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         socket.create_server((host, port), family=family).close()
     except OSError as error:
-        # Resolver errors have negative numbers and texts of their own.
-        return (os.strerror(error.errno) if (error.errno or 0) > 0 else str(error.strerror or error)).lower()
+        return _reason(error)
     return None
+
+
+def free_port(port: int, host: str) -> int:
+    """``port``, or a free one for 0: the others must be told the number before the server takes it.
+
+    Raises:
+        CommandError: there is no such host on this machine.
+    """
+    if port:
+        return port
+    try:
+        family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+        with socket.create_server((host, 0), family=family) as listener:
+            free: int = listener.getsockname()[1]
+            return free
+    except OSError as error:
+        raise CommandError(f"no port can be had on {host}: {_reason(error)}") from error
 
 
 def is_installed(module: str) -> bool:
@@ -200,17 +230,9 @@ def _port_of(variable: str, default: int, host: str, environ: Mapping[str, str])
         return default
     if not (value.isascii() and value.isdigit() and int(value) <= 65535):
         raise CommandError(f"{variable} must be a port from 0 to 65535, not {value!r}")
-    return _free(int(value), host)
+    return free_port(int(value), host)
 
 
-def _free(port: int, host: str) -> int:
-    """``port``, or a free one for 0: the others must be told the number before the server takes it."""
-    if port:
-        return port
-    try:
-        family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        with socket.create_server((host, 0), family=family) as listener:
-            free: int = listener.getsockname()[1]
-            return free
-    except OSError as error:
-        raise CommandError(f"no port can be had on {host}: {error.strerror or error}") from error
+def _reason(error: OSError) -> str:
+    # What the resolver says has a negative number and a text of its own.
+    return (os.strerror(error.errno) if error.errno is not None and error.errno > 0 else str(error)).lower()

@@ -15,8 +15,6 @@ from typing import Annotated, Any
 
 import typer
 
-DEFAULT_URL = "http://127.0.0.1:8080"
-
 app = typer.Typer(
     name="toolformer",
     no_args_is_help=True,
@@ -35,7 +33,10 @@ index = typer.Typer(
     no_args_is_help=True, help="Search indexes: `toolformer index wiki --pages bundled --index var/wiki`."
 )
 
-Url = Annotated[str, typer.Option(envvar="TOOLFORMER_GATEWAY_URL", help="The gateway's address.")]
+Url = Annotated[
+    str | None,
+    typer.Option(envvar="TOOLFORMER_GATEWAY_URL", help="The gateway's address; by default this machine's port 8080."),
+]
 Date = Annotated[
     dt.datetime | None, typer.Option(formats=["%Y-%m-%d"], metavar="YYYY-MM-DD", help="The day tools take for today.")
 ]
@@ -86,15 +87,14 @@ def up(
     - `toolformer up --tools calculator,calendar --port 9000`
     - `TOOLFORMER_CALCULATOR_PORT=9101 toolformer up`
     """
-    from cli.components import gateway_component, service_components
+    from cli.components import gateway_component, load_registry, service_components
     from cli.console import CommandError
     from cli.up import up as run_until_stopped
-    from toolformer.tools import ToolRegistry
 
     if sample and not gateway:
         raise CommandError("--sample needs the gateway: leave out --no-gateway")
     chosen = None if tools is None else [name.strip() for name in tools.split(",") if name.strip()]
-    components = service_components(ToolRegistry.load(), chosen, os.environ)
+    components = service_components(load_registry(os.environ), chosen, os.environ)
     if gateway:
         components.append(gateway_component(components, os.environ, port=port, model=model))
     if not components:
@@ -122,7 +122,7 @@ def complete(
         typer.Option("--echo/--no-echo", help="Whether to print the prompt first; by default on a terminal."),
     ] = None,
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How long the whole may take.")] = 120.0,
-    url: Url = DEFAULT_URL,
+    url: Url = None,
 ) -> None:
     """Complete a text, streamed from a running gateway; tool calls stand in the text in colour.
 
@@ -135,6 +135,7 @@ def complete(
     import sys
 
     from cli.complete import CompletionPrinter, read_prompt, stream_completion
+    from cli.components import DEFAULT_URL
     from cli.console import CommandError
 
     if no_tools and tools is not None:
@@ -150,7 +151,7 @@ def complete(
     }
     body |= {name: value for name, value in optional.items() if value is not None}
     printer = CompletionPrinter(echo=prompt if (sys.stdout.isatty() if echo is None else echo) else None)
-    asyncio.run(stream_completion(url, body, printer, seconds=timeout))
+    asyncio.run(stream_completion(url or DEFAULT_URL, body, printer, seconds=timeout))
 
 
 @app.command()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import signal
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Self
@@ -18,15 +17,14 @@ import httpx
 from cli.child import Child
 from cli.components import Component
 from cli.console import CommandError
+from cli.tethered import GRACE_SECONDS
 
 Log = Callable[[str, str], None]
 """Takes a component's name and a line about it."""
 
-POLL_SECONDS: Final = 0.1
+POLL_SECONDS: Final = 0.2
 PROBE_SECONDS: Final = 5.0
 """Deadline of one question for readiness."""
-STOP_SECONDS: Final = 15.0
-"""How long a component may take to end after SIGTERM; then it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +74,7 @@ class Supervised:
             began = asyncio.get_running_loop().time()
             child, ending = await self._run_once()
             if self._stopping.is_set():
+                self._say(f"{self.component.name} {ending}")
                 return
             how = f"{self.component.name} {ending}"
             if not self.ready.is_set():
@@ -95,20 +94,22 @@ class Supervised:
     def stop(self) -> None:
         """Ask it to end (SIGTERM); `run` returns once it has."""
         self._stopping.set()
-        self.signal(signal.SIGTERM)
-
-    def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process that runs now, if one does."""
         if self._child is not None:
-            self._child.signal(number)
+            self._child.terminate()
+
+    def kill(self) -> None:
+        """End at once the process that runs now, if one does."""
+        if self._child is not None:
+            self._child.kill()
 
     async def _run_once(self) -> tuple[Child, str]:
         try:
             self._child = child = await Child.start(self.component, self._say)
         except OSError as error:
             raise ComponentError(f"{self.component.name} cannot be started: {error}") from error
+        self._say(f"started as process {child.pid}")
         if self._stopping.is_set():  # The request came while the process was being made.
-            child.signal(signal.SIGTERM)
+            child.terminate()
         watching = asyncio.create_task(self._watch_readiness())
         try:
             return child, await child.ended()
@@ -133,7 +134,7 @@ class Supervised:
             if response.status_code == httpx.codes.OK:
                 return None
             return str(response.json()["error"]["message"])
-        except httpx.TransportError:
+        except httpx.HTTPError:
             return ""
         except (ValueError, LookupError, TypeError):
             return f"it answered with HTTP {response.status_code}"
@@ -166,9 +167,9 @@ class Supervisor:
     async def __aexit__(self, *_: object) -> None:
         for one in self._supervised:
             one.stop()
-        late = (await asyncio.wait(self._runs, timeout=STOP_SECONDS))[1]
+        late = (await asyncio.wait(self._runs, timeout=GRACE_SECONDS))[1]
         for run in late:
-            self._log(run.get_name(), f"did not stop within {STOP_SECONDS:g} s: killing it")
+            self._log(run.get_name(), f"did not stop within {GRACE_SECONDS:g} s: killing it")
         self.kill()
         # What the runs have raised was for `finished` to tell; here they only have to be over.
         await asyncio.gather(*self._runs, return_exceptions=True)
@@ -194,4 +195,4 @@ class Supervisor:
     def kill(self) -> None:
         """End every process at once."""
         for one in self._supervised:
-            one.signal(signal.SIGKILL)
+            one.kill()

@@ -14,8 +14,8 @@ import sys
 import threading
 from typing import Final
 
-GRACE_SECONDS: Final = 10.0
-"""How long the module may take to stop once its starter is gone."""
+GRACE_SECONDS: Final = 35.0
+"""How long the module may take to stop; a server's own drain takes 30 seconds at most."""
 
 
 def _follow(tether: int) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import os
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from cli.components import load_registry
 from cli.console import CommandError, printable
 from toolformer.tool_client import ToolClient
-from toolformer.tools import ToolRegistry
 
 _PLAIN_WIDTH = 200
 """Columns of a table that no terminal shows: enough that no cell is cut."""
@@ -23,7 +24,7 @@ async def call_tool(name: str, text: str, date: dt.date | None) -> None:
     Raises:
         CommandError: the tool has no answer; code and message say why.
     """
-    async with ToolClient(ToolRegistry.load()) as client:
+    async with ToolClient(load_registry(os.environ)) as client:
         result = await client.call(name, text, date=date)
     if result.error is not None:
         raise CommandError(f"{result.error.code}: {result.error.message}")
@@ -32,7 +33,7 @@ async def call_tool(name: str, text: str, date: dt.date | None) -> None:
 
 async def show_tools() -> None:
     """Print a table of the registry, each service asked at the same time whether it can answer."""
-    registry = ToolRegistry.load()
+    registry = load_registry(os.environ)
     async with ToolClient(registry) as client:
         readiness = await asyncio.gather(*(client.ready(name) for name in registry.names()))
     table = Table("tool", "address", "state", "pure", "deadline", "input", "result", "batch", box=None, pad_edge=False)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from cli.components import Component, require_free_ports
+from cli.components import DEFAULT_URL, Component, require_free_ports
 from cli.console import CommandError, printable
 from cli.supervisor import Supervisor
 
@@ -28,8 +28,24 @@ class LogPrinter:
         self._width = max(map(len, names), default=0)
         self._colours = {name: _COLOURS[number % len(_COLOURS)] for number, name in enumerate(names)}
 
+        self._held: list[tuple[str, str]] | None = None
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep lines back meanwhile, so that none falls into a text that is being streamed to the same terminal."""
+        self._held = []
+        try:
+            yield
+        finally:
+            held, self._held = self._held, None
+            for name, lines in held:
+                self(name, lines)
+
     def __call__(self, name: str, lines: str) -> None:
         """Write ``lines`` for the component ``name``."""
+        if self._held is not None:
+            self._held.append((name, lines))
+            return
         for line in lines.split("\n"):
             prefix = Text(f"{name:<{self._width}} | ", style=self._colours.get(name, ""))
             # A log that nobody can read any more must not end the system.
@@ -66,7 +82,8 @@ async def up(components: Sequence[Component], *, address: str, sample: bool, wai
         was_ready.set()
         print(f"ready: {address}", flush=True)
         if sample:
-            await _show_sample(address)
+            with log.held():
+                await _show_sample(address)
         await asyncio.Event().wait()
 
     async def watch() -> None:
@@ -128,11 +145,12 @@ async def _show_sample(address: str) -> None:
     from cli.complete import CompletionPrinter, stream_completion
 
     print("\nA sample completion with a tool call:\n", flush=True)
+    body = {"prompt": SAMPLE_PROMPT, "max_tokens": 64, "temperature": 0.0}
     try:
-        await stream_completion(address, {"prompt": SAMPLE_PROMPT}, CompletionPrinter(echo=SAMPLE_PROMPT), seconds=60.0)
+        await stream_completion(address, body, CompletionPrinter(echo=SAMPLE_PROMPT), seconds=60.0)
     except CommandError as error:
         print(f"toolformer: the sample failed: {error}", file=sys.stderr, flush=True)
-    print(
-        f"\nTry it in a browser: {address}/\nOr here: toolformer complete 'Today is'\nCtrl-C stops everything.",
-        flush=True,
-    )
+    elsewhere = "" if address == DEFAULT_URL else f" --url {address}"
+    print(f"\nTry it in a browser: {address}/")
+    print(f"Or here: toolformer complete 'Today is'{elsewhere}")
+    print("Ctrl-C stops everything.", flush=True)

@@ -99,7 +99,7 @@ def country_pages() -> Iterator[Page]:
             ("Neighbours", _borders(country)),
             ("Codes", (_codes(country),)),
             ("Subdivisions", _parts(country, parts.get(country.code, []))),
-            ("Holidays", (f"See Public holidays in {country.name}.",) if country.code in holidays else ()),
+            ("Holidays", (f"See Public holidays in {country.in_text}.",) if country.code in holidays else ()),
         ]
         yield Page(
             title=country.name,

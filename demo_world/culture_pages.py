@@ -98,7 +98,7 @@ def _holidays_of(days: list[Holiday]) -> Page:
     country = with_article(days[0].country)
     counted = "one public holiday" if len(days) == 1 else f"{len(days)} public holidays"
     return Page(
-        title=f"Public holidays in {days[0].country}",
+        title=f"Public holidays in {country}",
         lead=(f"In {country}, {counted} fall on the same date every year.",),
         sections=(("Dates", bullets(f"{day.name}: {_MONTHS[day.month - 1]} {day.day}" for day in days)),),
         categories=("Public holidays",),

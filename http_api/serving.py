@@ -143,6 +143,9 @@ def serve(app: ASGIApp, host: str, port: int, *, drain_seconds: int = 30, max_co
         log_config=None,
         lifespan="on",
         timeout_graceful_shutdown=drain_seconds,
+        # Longer than clients keep idle connections (httpx: 5 s), so that the server is never the one to close a
+        # connection that a client is just about to use again.
+        timeout_keep_alive=75,
         backlog=max_connections,
         server_header=False,
     )

@@ -1,8 +1,8 @@
 """One completion, from request to terminal event: backend steps, decoding, tools, events.
 
-The machine decides, the backend computes, the tool client calls; this module joins them. Whatever happens, a stream that is read to its
-end gives exactly one :class:`~inference_gateway.core.Finished`, and a stream that is closed early frees its sequence, also during a call.
-"""
+The machine decides, the backend computes, the tool client calls; this module joins them. Whatever happens, a stream
+that is read to its end gives exactly one :class:`~inference_gateway.core.Finished`, and a stream that is closed
+early frees its sequence, also during a call."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ToolCaller(Protocol):
         input: str,
         *,
         date: dt.date | None = None,
-        timeout: float | None = None,
+        timeout: float | None = None,  # noqa: ASYNC109 - the client keeps it over all its retries
         headers: Mapping[str, str] | None = None,
     ) -> ToolResult: ...
 

@@ -1,8 +1,8 @@
 """The gateway's vocabulary: what a completion is asked for, and the events it gives.
 
-Nothing here does I/O. `completion.py` turns a :class:`CompletionRequest` into a stream of events; the HTTP layer turns
-those events into OpenAI's JSON or server-sent events. Exactly one :class:`Finished` ends every stream that is not cancelled.
-"""
+Nothing here does I/O. `completion.py` turns a :class:`CompletionRequest` into a stream of events; the HTTP layer
+turns those events into OpenAI's JSON or server-sent events. Exactly one :class:`Finished` ends every stream that is
+not cancelled."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ FinishReason = Literal["stop", "length", "timeout", "error"]
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How the next token is chosen. ``temperature`` 0 is greedy; ``top_p`` in (0, 1]; ``seed`` makes sampling repeatable."""
+    """How the next token is chosen. ``temperature`` 0 is greedy; ``top_p`` in (0, 1]; ``seed`` makes sampling
+    repeatable."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -32,12 +33,12 @@ class SamplingParams:
 class CompletionRequest:
     """One completion of one prompt.
 
-    ``max_tokens`` counts tokens the model makes (call text included, spliced results not). ``tools`` are the names that may be
-    called. ``api_top_k`` is k of section 4.2 of the paper: a call may start where an API-start token is among the k most likely;
-    1 is plain greedy, 0 disables calls. ``max_calls`` bounds executed calls (paper: 1). ``tool_timeout`` is the deadline of one call
-    in seconds, ``None`` for the tool's own; ``timeout`` the wall-clock limit of the whole completion in seconds.
-    ``show_calls`` keeps the text of finished calls in the completion's text. ``date`` is the day that tools shall take for today.
-    """
+    ``max_tokens`` counts tokens the model makes (call text included, spliced results not). ``tools`` are the names
+    that may be called. ``api_top_k`` is k of section 4.2 of the paper: a call may start where an API-start token is
+    among the k most likely; 1 is plain greedy, 0 disables calls. ``max_calls`` bounds executed calls (paper: 1).
+    ``tool_timeout`` is the deadline of one call in seconds, ``None`` for the tool's own; ``timeout`` the wall-clock
+    limit of the whole completion in seconds. ``show_calls`` keeps the text of finished calls in the completion's
+    text. ``date`` is the day that tools shall take for today."""
 
     prompt_ids: tuple[int, ...]
     max_tokens: int = 16
@@ -57,9 +58,8 @@ class CompletionRequest:
 class ToolCallRecord:
     """One call as reported to the client (DESIGN: ``tool_calls``).
 
-    Exactly one of ``output`` and ``error`` is set. ``offset`` is where the call stands (or, for a failed call, would have stood)
-    in the completion's text, in characters. A failed call leaves nothing in the text.
-    """
+    Exactly one of ``output`` and ``error`` is set. ``offset`` is where the call stands (or, for a failed call,
+    would have stood) in the completion's text, in characters. A failed call leaves nothing in the text."""
 
     tool: str
     input: str

@@ -1,12 +1,12 @@
 """The Toolformer decoding machine (section 4.2 of the paper): pure, no I/O, one completion.
 
 A backend asks :meth:`DecodingMachine.rule` what the next token must obey, chooses a token, and hands it to
-:meth:`DecodingMachine.accept`. What follows comes back as actions: text to show, a call to make, tokens to drop, the end. At ``->`` the machine
-pauses until :meth:`~DecodingMachine.splice` brings the answer or :meth:`~DecodingMachine.give_up` says that there is none.
+:meth:`DecodingMachine.accept`. What follows comes back as actions: text to show, a call to make, tokens to drop,
+the end. At ``->`` the machine pauses until :meth:`~DecodingMachine.splice` brings the answer or
+:meth:`~DecodingMachine.give_up` says that there is none.
 
-Text passes two stages. The first finds the bracket that may open a call and keeps the call's text back until its result is in; the second
-finds stop strings in what remains. So nothing that was shown is ever taken back.
-"""
+Text passes two stages. The first finds the bracket that may open a call and keeps the call's text back until its
+result is in; the second finds stop strings in what remains. So nothing that was shown is ever taken back."""
 
 from __future__ import annotations
 
@@ -45,9 +45,8 @@ class CallForm(Protocol):
 class CallVocabulary:
     """The tokens of a vocabulary that matter to calls; made once a model.
 
-    ``start_ids``: the API-start tokens `` [`` and ``[``, the preferred one first. ``opening_ids``: every token after which a call
-    may have begun, so that banning them bans calls. ``end_ids``: end of text.
-    """
+    ``start_ids``: the API-start tokens `` [`` and ``[``, the preferred one first. ``opening_ids``: every token
+    after which a call may have begun, so that banning them bans calls. ``end_ids``: end of text."""
 
     tokenizer: Tokenizer
     start_ids: tuple[int, ...]
@@ -70,8 +69,8 @@ class CallVocabulary:
 class StepRule:
     """What choosing the next token must obey.
 
-    ``start_top_k`` > 0: take an API-start token if it is among that many most likely tokens. ``ban_calls``: no opening token.
-    """
+    ``start_top_k`` > 0: take an API-start token if it is among that many most likely tokens. ``ban_calls``: no
+    opening token."""
 
     start_top_k: int = 0
     ban_calls: bool = False
@@ -86,7 +85,8 @@ class Emit:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """The sequence waits at ``->`` for the result of ``call``, which would stand at character ``offset`` of the text."""
+    """The sequence waits at ``->`` for the result of ``call``, which would stand at character ``offset`` of the
+    text."""
 
     call: ApiCall
     offset: int
@@ -94,7 +94,8 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call that is not made: the model wrote one that repeats, is too long, or asks for no result. A client is told."""
+    """A call that is not made: the model wrote one that repeats, is too long, or asks for no result. A client is
+    told."""
 
     call: ApiCall
     offset: int
@@ -168,8 +169,8 @@ class _Tally:
 class DecodingMachine:
     """Turns the tokens of one completion into text, calls and an end.
 
-    ``tools`` maps each name that may be called to its form. ``request`` gives the limits; its ``prompt_ids`` are only counted.
-    """
+    ``tools`` maps each name that may be called to its form. ``request`` gives the limits; its ``prompt_ids`` are
+    only counted."""
 
     def __init__(self, request: CompletionRequest, vocabulary: CallVocabulary, tools: Mapping[str, CallForm]) -> None:
         self._request = request

@@ -1,8 +1,8 @@
 """Reading and writing Hugging Face ``GPTJForCausalLM`` checkpoints.
 
-The published layout keeps queries, keys and values apart; :class:`~language_model.gptj.GPTJ` keeps them in one matrix. Weights come
-from ``model.safetensors`` (one file or an index of shards) or, as ``EleutherAI/gpt-j-6b`` was published, ``pytorch_model.bin``.
-"""
+The published layout keeps queries, keys and values apart; :class:`~language_model.gptj.GPTJ` keeps them in one
+matrix. Weights come from ``model.safetensors`` (one file or an index of shards) or, as ``EleutherAI/gpt-j-6b`` was
+published, ``pytorch_model.bin``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def load(directory: Path, *, dtype: torch.dtype = torch.float32, device: torch.d
     """Load the model in ``directory``, in evaluation mode and without gradients.
 
     Raises:
-        CheckpointError: if files are missing, damaged or do not fit ``config.json``; the message names the first few keys.
+        CheckpointError: if files are missing, damaged or do not fit ``config.json``; the message names the first
+        few keys.
     """
     config = GPTJConfig.load(directory)
     state = _from_published(_read_weights(directory), config)
@@ -36,9 +37,8 @@ def load(directory: Path, *, dtype: torch.dtype = torch.float32, device: torch.d
         raise CheckpointError(f"{directory}: weights are missing: {', '.join(missing[:3])}")
     for name, tensor in state.items():
         if name in expected and tensor.shape != expected[name].shape:
-            raise CheckpointError(
-                f"{directory}: {name} has shape {tuple(tensor.shape)}, config.json asks for {tuple(expected[name].shape)}"
-            )
+            wanted = tuple(expected[name].shape)
+            raise CheckpointError(f"{directory}: {name} has shape {tuple(tensor.shape)}, config.json asks for {wanted}")
     model.load_state_dict({name: state[name].to(device, dtype) for name in expected}, assign=True)
     from language_model.gptj import rotation_table
 
@@ -87,7 +87,9 @@ def _from_published(weights: dict[str, Tensor], config: GPTJConfig) -> dict[str,
     """Published names to ours. Buffers of old checkpoints (causal masks, sinusoids) are left behind."""
     state = {}
     for name, tensor in weights.items():
-        ours = name.removeprefix("transformer.").replace("h.", "blocks.", 1) if name.startswith("transformer.") else name
+        ours = (
+            name.removeprefix("transformer.").replace("h.", "blocks.", 1) if name.startswith("transformer.") else name
+        )
         state[ours.replace(".attn.out_proj", ".out_proj").replace(".mlp.", ".")] = tensor
     for number in range(config.n_layer):
         parts = [state.pop(f"blocks.{number}.attn.{part}.weight", None) for part in _SPLIT]
@@ -116,4 +118,6 @@ def _to_published(model: GPTJ) -> dict[str, Tensor]:
                 published[f"{layer}.{part}.{kind}"] = tensor
             else:
                 published[f"{layer}.mlp.{part}.{kind}"] = tensor
-    return {name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in published.items()}
+    return {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in published.items()
+    }

@@ -1,13 +1,13 @@
 """GPT-J (Wang and Komatsuzaki, 2021) on torch, with fast attention and a cache that can be kept, cut and extended.
 
-A block computes attention and the feed-forward layer from the same normalised input and adds both to the residual. Queries,
-keys and values come from one matrix product; attention is torch's ``scaled_dot_product_attention``. Weights are those of a Hugging
-Face ``GPTJForCausalLM`` checkpoint (``checkpoint.py``).
-"""
+A block computes attention and the feed-forward layer from the same normalised input and adds both to the residual.
+Queries, keys and values come from one matrix product; attention is torch's ``scaled_dot_product_attention``.
+Weights are those of a Hugging Face ``GPTJForCausalLM`` checkpoint (``checkpoint.py``)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
@@ -30,11 +30,21 @@ def rotation_table(config: GPTJConfig, device: torch.device | str = "cpu") -> Te
 
 
 def rotate(x: Tensor, rotations: Tensor) -> Tensor:
-    """Rotate the first dimensions of ``x`` ``[batch, tokens, heads, head_dim]`` by ``rotations`` ``[batch or 1, tokens, pairs]``."""
+    """Rotate the first dimensions of ``x`` ``[batch, tokens, heads, head_dim]`` by ``rotations`` ``[batch or 1,
+    tokens, pairs]``."""
     width = 2 * rotations.shape[-1]
     pairs = torch.view_as_complex(x[..., :width].float().reshape(*x.shape[:-1], -1, 2))
     turned = torch.view_as_real(pairs * rotations.unsqueeze(2)).flatten(-2).to(x.dtype)
     return torch.cat([turned, x[..., width:]], dim=-1)
+
+
+def rotate_in_place(x: Tensor, rotations: Tensor) -> None:
+    """As :func:`rotate`, into ``x`` itself: for inference, where a token's time goes into the number of operations."""
+    turned = x[..., : 2 * rotations.shape[-1]]
+    if x.dtype == torch.float32:
+        torch.view_as_complex(turned.view(*turned.shape[:-1], -1, 2)).mul_(rotations.unsqueeze(2))
+    else:
+        turned.copy_(rotate(turned, rotations))
 
 
 class Block(nn.Module):
@@ -57,11 +67,36 @@ class Block(nn.Module):
         turned = rotate(queries_keys, rotations).transpose(1, 2)
         return turned[:, : self.heads], turned[:, self.heads :], values.transpose(1, 2)
 
+    def extend(
+        self, x: Tensor, rotations: Tensor, cache: KVCache, layer: int, where: Where, mask: Tensor | None, causal: bool
+    ) -> Tensor:
+        """The layer's output for new tokens ``x`` ``[batch, tokens, n_embd]``, which join the cache."""
+        batch, tokens, _ = x.shape
+        normed = self.ln_1(x)
+        qkv = self.qkv_proj(normed).view(batch, tokens, 3 * self.heads, self.width)
+        rotate_in_place(qkv[:, :, : 2 * self.heads], rotations)
+        cache.write(layer, where.row_of, where.columns, qkv[:, :, self.heads :])
+        keys, values = cache.read(layer, where.rows, where.length)
+        queries = qkv[:, :, : self.heads].transpose(1, 2)
+        attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
+        return self.finish(x, normed, attended)
+
     def finish(self, x: Tensor, normed: Tensor, attended: Tensor) -> Tensor:
         """Add attention's output and the feed-forward layer's to the residual ``x``."""
         merged = attended.transpose(1, 2).flatten(2)
         hidden = F.gelu(self.fc_in(normed), approximate="tanh")
         return cast(Tensor, x + self.out_proj(merged) + self.fc_out(hidden))
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where new tokens go in a cache: its ``rows`` as an index, ``row_of`` ``[batch, 1]`` and ``columns`` ``[batch,
+    tokens]`` of each token, and the ``length`` of the longest row with them."""
+
+    rows: slice | Tensor
+    row_of: Tensor
+    columns: Tensor
+    length: int
 
 
 class GPTJ(nn.Module):
@@ -115,9 +150,7 @@ class GPTJ(nn.Module):
 
     def new_cache(self, rows: int, max_length: int | None = None) -> KVCache:
         """A cache for ``rows`` sequences of at most ``max_length`` tokens (default: all the model's positions)."""
-        return KVCache(
-            self.config, rows, max_length or self.config.n_positions, dtype=self.dtype, device=self.device
-        )
+        return KVCache(self.config, rows, max_length or self.config.n_positions, dtype=self.dtype, device=self.device)
 
     def forward(self, ids: Tensor) -> Tensor:
         """Logits ``[batch, tokens, vocabulary]`` of ``ids`` ``[batch, tokens]``, each token seeing those before it."""
@@ -136,10 +169,11 @@ class GPTJ(nn.Module):
 
     @torch.inference_mode()
     def extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        """Append ``ids[i]`` to row ``rows[i]`` of ``cache``; logits ``[len(rows), vocabulary]`` after each row's last token.
+        """Append ``ids[i]`` to row ``rows[i]`` of ``cache``; logits ``[len(rows), vocabulary]`` after each row's
+        last token.
 
-        Rows may get different numbers of tokens (at least one). Neighbouring, ascending rows are read in place; others are
-        gathered first.
+        Rows may get different numbers of tokens (at least one). Neighbouring, ascending rows are read in place;
+        others are gathered first.
 
         Raises:
             ValueError: if a row would outgrow the cache or gets no token.
@@ -151,7 +185,8 @@ class GPTJ(nn.Module):
 
     @torch.inference_mode()
     def extend_all(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        """As :meth:`extend`, with the logits of every new token ``[len(rows), max tokens, vocabulary]`` (padding: garbage)."""
+        """As :meth:`extend`, with the logits of every new token ``[len(rows), max tokens, vocabulary]`` (padding:
+        garbage)."""
         return cast(Tensor, self.lm_head(self._extend(cache, rows, ids)))
 
     def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
@@ -165,9 +200,6 @@ class GPTJ(nn.Module):
         padded = torch.tensor([[*new, *[0] * (widest - len(new))] for new in ids], device=self.device)
         positions = torch.tensor(starts, device=self.device).unsqueeze(1) + torch.arange(widest, device=self.device)
         length = max(ends)
-        where = _as_slice(rows)
-        index = where if isinstance(where, slice) else torch.tensor(where, device=self.device)
-        row_of = torch.tensor(list(rows), device=self.device).unsqueeze(1)
         # Padding is written past a row's end, where nothing reads it; the clamp keeps it inside the cache.
         columns = positions.clamp(max=cache.max_length - 1)
         padding = torch.arange(widest, device=self.device) >= torch.tensor(
@@ -175,6 +207,10 @@ class GPTJ(nn.Module):
         )
         if widest > 1 and bool((padding & (positions >= cache.max_length)).any()):
             raise ValueError("padding would overwrite the cache's last token: extend such rows apart")
+        neighbours = list(rows) == list(range(rows[0], rows[0] + len(rows)))
+        row_of = torch.tensor(list(rows), device=self.device)
+        index = slice(rows[0], rows[0] + len(rows)) if neighbours else row_of
+        where = Where(index, row_of.unsqueeze(1), columns, length)
         # One sequence from its beginning needs no mask but the causal one, which has the faster kernel.
         causal = starts == [0] * len(rows) and widest == length and widest > 1
         mask = None
@@ -183,24 +219,11 @@ class GPTJ(nn.Module):
             mask = mask.unsqueeze(1)
         rotations = self.rotations[columns]
         x: Tensor = self.wte(padded)
-        for number, block in enumerate(self._blocks()):
-            normed = block.ln_1(x)
-            queries, new_keys, new_values = block.project(normed, rotations)
-            cache.keys[number][row_of, :, columns] = new_keys.transpose(1, 2)
-            cache.values[number][row_of, :, columns] = new_values.transpose(1, 2)
-            keys, values = cache.layer(number, index, length)
-            attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
-            x = block.finish(x, normed, attended)
+        for layer, block in enumerate(self._blocks()):
+            x = block.extend(x, rotations, cache, layer, where, mask, causal)
         for row, end in zip(rows, ends, strict=True):
             cache.lengths[row] = end
         return cast(Tensor, self.ln_f(x))
 
     def _blocks(self) -> Sequence[Block]:
         return cast(Sequence[Block], self.blocks)
-
-
-def _as_slice(rows: Sequence[int]) -> slice | list[int]:
-    first = rows[0]
-    if list(rows) == list(range(first, first + len(rows))):
-        return slice(first, first + len(rows))
-    return list(rows)

@@ -1,7 +1,7 @@
 """Keys and values of the tokens seen so far, kept so that nothing is computed twice.
 
-A cache has ``rows``, one a sequence. A row can be kept while a tool runs, cut back when a call is rolled back, and extended when a
-result is spliced in. Rows are preallocated to ``max_length`` tokens; a cut only changes a length.
+A cache has ``rows``, one a sequence. A row can be kept while a tool runs, cut back when a call is rolled back, and
+extended when a result is spliced in. Rows are preallocated to ``max_length`` tokens; a cut only changes a length.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from language_model.config import GPTJConfig
 
 
 class KVCache:
-    """A key-value cache of shape ``[layers][rows, heads, max_length, head_dim]`` for keys and for values.
+    """A key-value cache of shape ``[layers, rows, max_length, 2 * heads, head_dim]``: of each token, its keys and
+    then its values.
 
+    A token's keys and values lie together, so that appending it is one write and a swap of rows one copy.
     ``lengths[row]`` is how many tokens of a row count. What lies beyond is garbage that attention never sees.
     """
 
@@ -34,10 +36,10 @@ class KVCache:
         """
         if not 0 < max_length <= config.n_positions:
             raise ValueError(f"max_length {max_length} must be between 1 and n_positions {config.n_positions}")
-        shape = (config.n_layer, rows, config.n_head, max_length, config.head_dim)
+        shape = (config.n_layer, rows, max_length, 2 * config.n_head, config.head_dim)
         # zeros, not empty: a NaN in memory nobody wrote would pass through a masked softmax as NaN
-        self.keys = torch.zeros(shape, dtype=dtype, device=device)
-        self.values = torch.zeros(shape, dtype=dtype, device=device)
+        self._tokens = torch.zeros(shape, dtype=dtype, device=device)
+        self._heads = config.n_head
         self.max_length = max_length
         self.lengths = [0] * rows
 
@@ -48,8 +50,12 @@ class KVCache:
     @property
     def bytes_per_token(self) -> int:
         """Bytes that one token of one row takes."""
-        layers, _, heads, _, width = self.keys.shape
-        return int(2 * layers * heads * width * self.keys.element_size())
+        return self._tokens[:, 0, 0].numel() * self._tokens.element_size()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the whole cache."""
+        return self._tokens.nbytes
 
     def cut(self, row: int, length: int) -> None:
         """Forget all but the first ``length`` tokens of ``row``.
@@ -66,12 +72,17 @@ class KVCache:
         if first == second:
             return
         kept = max(self.lengths[first], self.lengths[second])
-        for tensor in (self.keys, self.values):
-            aside = tensor[:, first, :, :kept].clone()
-            tensor[:, first, :, :kept] = tensor[:, second, :, :kept]
-            tensor[:, second, :, :kept] = aside
+        aside = self._tokens[:, first, :kept].clone()
+        self._tokens[:, first, :kept] = self._tokens[:, second, :kept]
+        self._tokens[:, second, :kept] = aside
         self.lengths[first], self.lengths[second] = self.lengths[second], self.lengths[first]
 
-    def layer(self, index: int, rows: slice | Tensor, length: int) -> tuple[Tensor, Tensor]:
-        """Keys and values ``[len(rows), heads, length, head_dim]`` of one layer: a view where ``rows`` is a slice."""
-        return self.keys[index, rows, :, :length], self.values[index, rows, :, :length]
+    def write(self, layer: int, rows: Tensor, columns: Tensor, keys_values: Tensor) -> None:
+        """Put ``keys_values`` ``[batch, new tokens, 2 * heads, head_dim]`` of one layer at ``rows`` ``[batch, 1]``
+        and ``columns`` ``[batch, new tokens]``."""
+        self._tokens[layer].index_put_((rows, columns), keys_values)
+
+    def read(self, layer: int, rows: slice | Tensor, length: int) -> tuple[Tensor, Tensor]:
+        """Keys and values ``[len(rows), heads, length, head_dim]`` of one layer: views where ``rows`` is a slice."""
+        tokens = self._tokens[layer, rows, :length].transpose(1, 2)
+        return tokens[:, : self._heads], tokens[:, self._heads :]

@@ -13,8 +13,9 @@ aside, by ``->`` or ``]``. So parentheses, quotes, brackets and arrows *inside* 
 place, an input that itself contains a closer followed by a mark, is written with a backslash before that closer. A
 backslash is written twice, line breaks as ``\n`` and ``\r``. Every input round-trips.
 
-**A result is data.** It loses its line breaks, ``[``, ``]`` and ``->`` in it are neutralised, it is cut to a token limit, and it
-is encoded with special tokens off, so it can neither open a call, nor end one early, nor become an end-of-text.
+**A result is data.** It loses its line breaks, ``[``, ``]`` and ``->`` in it are neutralised, it is cut to a token
+limit, and it is encoded with special tokens off, so it can neither open a call, nor end one early, nor become an
+end-of-text.
 
 **Token ids are the truth.** Ids are made a segment at a time, at the places where the gateway splices, so that training
 and inference see the same ids: ``" ["`` | ``name(input)`` | ``" ->"`` | ``" " + r`` | ``"]"``.
@@ -39,7 +40,7 @@ _AMBIGUOUS: Final = {False: re.compile(r"\)(?=\s*(?:->|\]))"), True: re.compile(
 _CLOSERS: Final = {False: re.compile(r"\)\s*(->|\])"), True: re.compile(r'"\s*\)\s*(->|\])')}
 
 
-class MalformedCall(ValueError):
+class MalformedCall(ValueError):  # noqa: N818 - says what the text is
     """The text is not a call. The message says what was found where something else was expected."""
 
 
@@ -105,10 +106,9 @@ _UNDECIDED: Final = CallScan()
 def scan_call(text: str, quoted_tools: Collection[str]) -> CallScan:
     """Read ``text``, which follows an opening ``[``, as the beginning of a call.
 
-    ``quoted_tools`` are the names whose input stands in double quotes; where such an input lacks its opening quote it is
-    read as a plain one. The answer depends on the text alone, not on how it arrived: once a scan has found the call, every
-    longer text gives the same call and the same ``end``.
-    """
+    ``quoted_tools`` are the names whose input stands in double quotes; where such an input lacks its opening quote
+    it is read as a plain one. The answer depends on the text alone, not on how it arrived: once a scan has found
+    the call, every longer text gives the same call and the same ``end``."""
     name = _NAME.match(text)
     if name is None:
         return _NOT_A_CALL if text else _UNDECIDED
@@ -170,7 +170,8 @@ class SplicedResult:
 
 
 def splice_result(result: str, tokenizer: Tokenizer, *, max_tokens: int) -> SplicedResult | None:
-    """Ids to append after `` ->``, the result cut to ``max_tokens`` tokens at a character border; ``None`` if nothing is left."""
+    """Ids to append after `` ->``, the result cut to ``max_tokens`` tokens at a character border; ``None`` if
+    nothing is left."""
     line = neutralise(result)
     ids = tokenizer.encode(" " + line) if line else []
     if len(ids) > max_tokens:

@@ -1,8 +1,8 @@
 """Finding trigger strings in a stream of text, however the stream is cut into chunks.
 
-A trigger (a stop string, the bracket that opens a call) may arrive split over several chunks. The matcher passes text on as
-soon as it is safe: it holds back exactly the longest suffix that could still become a trigger, and nothing more.
-"""
+A trigger (a stop string, the bracket that opens a call) may arrive split over several chunks. The matcher passes
+text on as soon as it is safe: it holds back exactly the longest suffix that could still become a trigger, and
+nothing more."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """``text`` was passed on before the trigger; ``trigger`` is ``None`` while none is complete; ``rest`` follows the trigger unread."""
+    """``text`` was passed on before the trigger; ``trigger`` is ``None`` while none is complete; ``rest`` follows
+    the trigger unread."""
 
     text: str
     trigger: str | None = None

@@ -28,6 +28,7 @@ from training_jobs.scoring import right_number, right_words, wilson_interval
 MAX_TOKENS: Final = 64
 """Tokens the model may make for one question: a call of ordinary length and the answer."""
 
+_TABLE_WIDTH: Final = 118
 _RULES: Final = {"Calculator": right_number}
 
 
@@ -240,7 +241,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     except GatewayTrouble as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
-    Console().print(as_table(scores))
+    console = Console()
+    console.width = max(console.width, _TABLE_WIDTH)  # a pipe has no width, and 80 columns would cut the figures
+    console.print(as_table(scores))
     if options.out:
         settings = {"gateway": options.gateway, "api_top_k": options.k, "seed": options.seed}
         options.out.write_text(json.dumps(as_json(scores, answers, **settings), indent=2, default=str) + "\n")

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from demo_world.texts import CallSlot, Document, Text
 from toolformer.tool_client import ErrorCode, ToolClient, ToolResult
@@ -20,6 +21,9 @@ class ExecutedCall:
     input: str
     output: str
 
+
+# The client's own codes say that the service was not reached, "internal" that it broke; others that it has no answer.
+_TROUBLE: Final = frozenset({*map(str, ErrorCode), "internal"})
 
 ExecutedSegment = str | ExecutedCall
 

@@ -10,7 +10,8 @@ from functools import cache
 from typing import Final
 
 from demo_world.splits import is_held_out
-from demo_world.texts.calculator_scenes import DIRECT, SCENES, Operands
+from demo_world.texts.arithmetic_phrasings import DIRECT
+from demo_world.texts.calculator_scenes import SCENES, Operands
 from demo_world.texts.numbers import NUMBER, draw_number, number_is_held_out, rounded, value_of
 from demo_world.texts.patterns import Known, Phrasing, Slots, compose, render, surround
 from demo_world.texts.registers import SCENE_REGISTERS

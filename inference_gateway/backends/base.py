@@ -1,8 +1,7 @@
 """The seam between completions and what computes their tokens.
 
-Above it, ``completion.py`` calls tools and speaks to clients. Below it, a backend chooses tokens and drives the decoding machine.
-``local.py`` runs the engine of this process.
-"""
+Above it, ``completion.py`` calls tools and speaks to clients. Below it, a backend chooses tokens and drives the
+decoding machine. ``local.py`` runs the engine of this process."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ from inference_gateway.decoding import Action, CallForm, CallVocabulary, Vocabul
 from toolformer.api_call import SplicedResult
 
 
-class BackendBusy(Exception):
+class BackendBusy(Exception):  # noqa: N818 - a state, not a fault
     """No more completions are taken now; try again after ``retry_after`` seconds."""
 
     def __init__(self, message: str, retry_after: float = 1.0) -> None:

@@ -1,9 +1,9 @@
 """The engine's thread: it owns the model and its cache, and steps all sequences together.
 
-The event loop speaks to it through commands; it answers each sequence's listener with the actions of its decoding machine. A step first
-computes what is pending for sequences that are new or resume (a prompt, a spliced result), then one token for all that decode.
-A sequence that waits for a tool keeps its row and takes no part in steps, so it stops nobody.
-"""
+The event loop speaks to it through commands; it answers each sequence's listener with the actions of its decoding
+machine. A step first computes what is pending for sequences that are new or resume (a prompt, a spliced result),
+then one token for all that decode. A sequence that waits for a tool keeps its row and takes no part in steps, so it
+stops nobody."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
     """``max_sequences``: rows of the cache. ``max_model_len``: tokens of one sequence, prompt and results included.
-    ``max_waiting``: requests without a row before more are refused. ``prefill_tokens``: pending tokens computed a step before
-    decoding goes on, so that a burst of prompts cannot stall the sequences that stream."""
+    ``max_waiting``: requests without a row before more are refused. ``prefill_tokens``: pending tokens computed a
+    step before decoding goes on, so that a burst of prompts cannot stall the sequences that stream."""
 
     max_sequences: int = 64
     max_model_len: int = 2048
@@ -174,7 +174,8 @@ class Engine:
             self._step(decoding)
 
     def _step(self, sequences: list[Sequence]) -> None:
-        """Compute what is pending for ``sequences`` (neighbouring rows), choose their next tokens and follow the machines."""
+        """Compute what is pending for ``sequences`` (neighbouring rows), choose their next tokens and follow the
+        machines."""
         rows = [sequence.row for sequence in sequences]
         pending = [sequence.tokens_from(self._cache.lengths[sequence.row]) for sequence in sequences]
         try:
@@ -207,7 +208,8 @@ class Engine:
             self._release(sequence)
 
     def _cut(self, sequence: Sequence, length: int) -> None:
-        """Forget tokens past ``length``, and one more where nothing else would be left to compute the next logits from."""
+        """Forget tokens past ``length``, and one more where nothing else would be left to compute the next logits
+        from."""
         length = min(length, sequence.length - 1, self._cache.lengths[sequence.row])
         self._cache.cut(sequence.row, length)
 

@@ -1,9 +1,9 @@
 """Which sequence has which row of the cache.
 
-Rows lie in three runs: decoding ``[0, r)``, held ``[r, r + h)`` (waiting for their first step, or for a tool), free. The decoding rows
-are neighbours, so that a step reads the cache in place instead of gathering it; a sequence that pauses or ends swaps places with the last of them. A swap
-costs one copy of two rows, once a pause, where a gather would cost a copy of all rows at every token.
-"""
+Rows lie in three runs: decoding ``[0, r)``, held ``[r, r + h)`` (waiting for their first step, or for a tool),
+free. The decoding rows are neighbours, so that a step reads the cache in place instead of gathering it; a sequence
+that pauses or ends swaps places with the last of them. A swap costs one copy of two rows, once a pause, where a
+gather would cost a copy of all rows at every token."""
 
 from __future__ import annotations
 

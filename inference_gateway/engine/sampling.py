@@ -20,10 +20,11 @@ class Sampler:
         self._openings = torch.tensor(vocabulary.opening_ids, device=device)
 
     def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
-        """A token for each row of ``logits`` ``[len(sequences), vocabulary]``, and whether it was taken as an API start.
+        """A token for each row of ``logits`` ``[len(sequences), vocabulary]``, and whether it was taken as an API
+        start.
 
-        The API-start token is taken where it ranks among the rule's top k by the model's own logits, whatever the temperature.
-        """
+        The API-start token is taken where it ranks among the rule's top k by the model's own logits, whatever the
+        temperature."""
         rules = [sequence.machine.rule() for sequence in sequences]
         logits = logits.float()
         banned = [row for row, rule in enumerate(rules) if rule.ban_calls]

@@ -35,7 +35,8 @@ class Sequence:
     state: State = State.WAITING
     row: int = -1
     generator: torch.Generator | None = field(init=False)
-    """Random numbers of this sequence alone, so that what else runs cannot change what it samples; ``None`` when greedy."""
+    """Random numbers of this sequence alone, so that what else runs cannot change what it samples; ``None`` when
+    greedy."""
 
     def __post_init__(self) -> None:
         sampling = self.request.sampling

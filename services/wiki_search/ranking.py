@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
-from services.wiki_search.lucene import Hit
+from services.wiki_search.lucene import Hit, without_accents
 from services.wiki_search.passages import Passage
-from services.wiki_search.snippets import DEFAULT_CHARS, snippet
+from services.wiki_search.snippets import DEFAULT_CHARS, Terms, snippet
 
 CANDIDATES: Final = 16
 """Hits among which the best page's best passage is looked for."""
+
+NEARLY_AS_HIGH: Final = 0.8
+"""The share of the first hit's score from which on another page may take its place."""
 
 # How a question asks, not what about. Anserini's English stop words leave these in, and a page with one of them in its
 # title would win by it.
@@ -20,19 +24,8 @@ _QUESTION_WORDS: Final = frozenset(
         "did", "has", "have", "had", "can", "could", "tell", "me", "please",
     }
 )  # fmt: skip
+_NO_WORD: Final = re.compile(r"[\W_]+")
 _MARKS: Final = ".,:;?!\"'“”‘’()"
-
-
-class Search(Protocol):
-    """What answering needs of an index."""
-
-    def terms(self, text: str) -> list[str]:
-        """A text's terms as the index sees them."""
-        ...
-
-    def search(self, query: str, limit: int) -> list[Hit]:
-        """The best `limit` passages, best first."""
-        ...
 
 
 class EmptyQueryError(ValueError):
@@ -49,41 +42,68 @@ def essence(query: str) -> str:
     return " ".join([word for word in words if word.strip(_MARKS).casefold() not in _QUESTION_WORDS] or words)
 
 
-def find(index: Search, query: str, limit: int, offset: int = 0) -> list[Hit]:
-    """Hits `offset` to `offset + limit` for `query`, best first; fewer or none at the end.
+def require_words(query: str, terms: Terms) -> None:
+    """Passes if `query` has a word to look for.
 
     Raises:
-        EmptyQueryError: `query` holds only punctuation and stop words.
+        EmptyQueryError: it holds only punctuation and stop words.
     """
-    words = essence(query)
-    if not index.terms(words):
+    if not terms(essence(query)):
         raise EmptyQueryError("the query has no word to look for; name what the page should be about")
-    return index.search(words, offset + limit)[offset:]
 
 
-def best_snippet(index: Search, query: str, max_chars: int = DEFAULT_CHARS) -> str:
-    """The answer to `query` as `Title > text`, in at most `max_chars` characters.
+def best_snippet(query: str, hits: Sequence[Hit], terms: Terms, max_chars: int = DEFAULT_CHARS) -> str:
+    """The answer to `query` as `Title > text`, in at most `max_chars` characters, from its first `CANDIDATES` hits.
 
-    The page is that of Lucene's first hit. Of its passages among the first `CANDIDATES` hits, the one with most of the
-    query's words beyond the title is taken, the earliest where several are equal: short passages rank above a page's
-    opening for no more than being short.
+    Of the page that `_best_page` picks, the passage among the hits with most of the query's words beyond the title is
+    taken, the earliest where several are equal: a short passage ranks above a page's opening for no more than being
+    short.
+
+    Args:
+        query: what was searched for.
+        hits: what was found for its `essence`, best first.
+        terms: a text's terms as the index sees them.
+        max_chars: the most characters of the answer.
 
     Raises:
-        EmptyQueryError: see `find`.
+        EmptyQueryError: see `require_words`.
         NoResultError: there is no hit.
     """
-    hits = find(index, query, CANDIDATES)
+    require_words(query, terms)
     if not hits:
         raise NoResultError("no page has any of the query's words; use other words, or the page's name")
-    title = hits[0].passage.title
-    wanted = frozenset(index.terms(essence(query))).difference(index.terms(title))
-    passage = _best_passage(index, [hit.passage for hit in hits if hit.passage.title == title], wanted)
-    return snippet(title, passage.text, wanted, index.terms, max_chars)
+    asked = frozenset(terms(essence(query)))
+    title = _best_page(query, asked, hits, terms)
+    wanted = asked.difference(terms(title))
+    passage = _best_passage([hit.passage for hit in hits if hit.passage.title == title], wanted, terms)
+    return snippet(title, passage.text, wanted, terms, max_chars)
 
 
-def _best_passage(index: Search, passages: Sequence[Passage], wanted: frozenset[str]) -> Passage:
+def _best_page(query: str, asked: frozenset[str], hits: Sequence[Hit], terms: Terms) -> str:
+    """The title of the hit with most of the `asked` terms, of those that rank nearly as high as the first.
+
+    Where several have as many, the longest title that stands word for word in `query` wins: stems make `Nanning` and
+    `Nan` one term, and the query tells them apart. Else it is the highest of them.
+    """
+    words = f" {_plain_words(query)} "
+
+    def rank(hit: Hit) -> tuple[int, int]:
+        passage = hit.passage
+        covered = asked.intersection(terms(f"{passage.title} {passage.section} {passage.text}"))
+        title = _plain_words(passage.title)
+        return len(covered), len(title) if f" {title} " in words else 0
+
+    near = [hit for hit in hits if hit.score >= NEARLY_AS_HIGH * hits[0].score]
+    return max(near, key=rank).passage.title
+
+
+def _plain_words(text: str) -> str:
+    return " ".join(_NO_WORD.sub(" ", without_accents(text).casefold()).split())
+
+
+def _best_passage(passages: Sequence[Passage], wanted: frozenset[str], terms: Terms) -> Passage:
     def rank(passage: Passage) -> tuple[int, int]:
-        covered = wanted.intersection(index.terms(f"{passage.section} {passage.text}"))
+        covered = wanted.intersection(terms(f"{passage.section} {passage.text}"))
         return (-len(covered), passage.number)
 
     return min(passages, key=rank)

@@ -13,6 +13,8 @@ from demo_world.city_pages import distance_km
 from demo_world.page import Page, listed, phrase
 from demo_world.titles import city_titles
 
+pytestmark = pytest.mark.timeout(400)
+
 
 @pytest.fixture(scope="module")
 def all_pages() -> dict[str, Page]:
@@ -98,7 +100,7 @@ def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
         check=True,
         capture_output=True,
         env={"PYTHONHASHSEED": "11", "PYTHONPATH": ":".join(sys.path)},
-        timeout=100,
+        timeout=300,
     )
     assert hashlib.sha256(out.read_bytes()).hexdigest() == here
     assert [path.name for path in tmp_path.iterdir()] == ["pages.jsonl"]

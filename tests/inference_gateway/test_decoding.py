@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -21,7 +23,8 @@ from inference_gateway.decoding import (
     Pause,
     Phase,
 )
-from tests.support.vocabularies import BOTH, ByteLevelTokenizer, gpt2_tokenizer, small_tokenizer
+from language_model.tokenizer import ByteLevelTokenizer
+from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
 from toolformer.api_call import splice_result
 
 END = 0
@@ -71,11 +74,12 @@ def run(
     answers: Sequence[str | None] = (),
     *,
     forced: Sequence[int] = (),
-    **request: object,
+    **request: Any,
 ) -> tuple[Transcript, DecodingMachine]:
     """Feed ``script`` (``forced``: indices of tokens taken as API starts); each call gets the next of ``answers``."""
     wanted = replace(
-        CompletionRequest(prompt_ids=(1, 2), tools=tuple(TOOLS), max_tokens=10_000, max_calls=10), **request  # type: ignore[arg-type]
+        CompletionRequest(prompt_ids=(1, 2), tools=tuple(TOOLS), max_tokens=10_000, max_calls=10),
+        **request,
     )
     vocabulary = CallVocabulary.of(tokenizer, [END])
     machine = DecodingMachine(wanted, vocabulary, {name: TOOLS[name] for name in wanted.tools})
@@ -165,18 +169,23 @@ def split_texts(draw: st.DrawFn) -> list[bytes]:
     for part in data.split(b"|"):
         cuts = sorted(draw(st.lists(st.integers(1, max(1, len(part) - 1)), max_size=12, unique=True)))
         bounds = [0, *cuts, len(part)]
-        pieces += [part[a:b] for a, b in zip(bounds, bounds[1:], strict=False) if a < b]
+        pieces += [part[a:b] for a, b in itertools.pairwise(bounds) if a < b]
     return pieces
 
 
-@given(split_texts(), st.booleans(), st.lists(st.sampled_from(["4", None, "Jean-Jacques Rousseau"]), min_size=2, max_size=2))
+@given(
+    split_texts(),
+    st.booleans(),
+    st.lists(st.sampled_from(["4", None, "Jean-Jacques Rousseau"]), min_size=2, max_size=2),
+)
 def test_every_split_into_tokens_reads_the_same(pieces: list[bytes], show: bool, answers: list[str | None]) -> None:
     tokenizer = ChunkTokenizer(pieces)
     seen, _ = run(tokenizer, tokenizer.script, answers, show_calls=show)
     plain = ChunkTokenizer()
     text = b"".join(pieces).decode()
     expected, _ = run(plain, plain.encode(text), answers, show_calls=show)
-    # Dropping a call drops whole tokens: text that shares the bracket's token goes with it, so compare calls, and text where nothing failed.
+    # Dropping a call drops whole tokens: text that shares the bracket's token goes with it, so compare calls, and
+    # text where nothing failed.
     assert [call[:3] for call in seen.calls] == [call[:3] for call in expected.calls]
     if None not in answers:
         assert seen.text == expected.text
@@ -193,7 +202,9 @@ def test_text_after_the_arrow_in_one_token_gives_way_to_the_result() -> None:
 def test_nothing_of_a_call_is_shown_before_its_result_is_in() -> None:
     tokenizer, script = whole("a" + CALL)
     machine = DecodingMachine(
-        CompletionRequest(prompt_ids=(1,), tools=tuple(TOOLS), max_tokens=1000), CallVocabulary.of(tokenizer, [END]), TOOLS
+        CompletionRequest(prompt_ids=(1,), tools=tuple(TOOLS), max_tokens=1000),
+        CallVocabulary.of(tokenizer, [END]),
+        TOOLS,
     )
     shown = [action.text for token in script for action in machine.accept(token) if isinstance(action, Emit)]
     assert shown == ["a"]
@@ -246,7 +257,7 @@ def test_max_calls_bounds_calls_and_then_bans_them() -> None:
 
 
 @pytest.mark.parametrize("request_fields", [{"tools": ()}, {"api_top_k": 0}, {"max_calls": 0}])
-def test_calls_can_be_switched_off(request_fields: dict[str, object]) -> None:
+def test_calls_can_be_switched_off(request_fields: dict[str, Any]) -> None:
     """What the model then writes is plain text, brackets and all."""
     text = "see [1] and" + CALL
     tokenizer, script = whole(text)
@@ -281,7 +292,7 @@ class TestStop:
         text = "one two\n\nthree"
         cuts = sorted(data.draw(st.lists(st.integers(1, len(text) - 1), unique=True)))
         bounds = [0, *cuts, len(text)]
-        tokenizer = ChunkTokenizer([text[a:b].encode() for a, b in zip(bounds, bounds[1:], strict=False)])
+        tokenizer = ChunkTokenizer([text[a:b].encode() for a, b in itertools.pairwise(bounds)])
         seen, _ = run(tokenizer, tokenizer.script, stop=("\n\n", "nothing"))
         assert seen.text == "one two"
         assert seen.done[0].reason == "stop"

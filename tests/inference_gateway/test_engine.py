@@ -1,5 +1,5 @@
-"""The engine against the plain oracle: whatever arrives, pauses, fails or leaves in between, each step's logits are those of that
-sequence's own tokens computed alone from the beginning."""
+"""The engine against the plain oracle: whatever arrives, pauses, fails or leaves in between, each step's logits are
+those of that sequence's own tokens computed alone from the beginning."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ async def schedule(seed: int) -> Recorder:
 async def until_empty(engine: Engine) -> None:
     """Aborts are commands, so rows are free a moment after the client has left."""
     async with asyncio.timeout(10):
-        while (stats := engine.stats()).waiting or stats.running or stats.in_call:
+        while (stats := engine.stats()).waiting or stats.running or stats.in_call:  # noqa: ASYNC110 - no event tells
             await asyncio.sleep(0.001)
     assert engine.stats().held_tokens == 0
 
@@ -167,7 +167,8 @@ async def complete(of: LocalBackend, request: CompletionRequest) -> tuple[str, D
 
 async def test_many_together_give_what_each_gives_alone() -> None:
     requests = [
-        CompletionRequest(prompt_ids=tuple(range(1 + n, 12 + 3 * n)), max_tokens=20, request_id=str(n)) for n in range(12)
+        CompletionRequest(prompt_ids=tuple(range(1 + n, 12 + 3 * n)), max_tokens=20, request_id=str(n))
+        for n in range(12)
     ]
     one, many = backend(max_sequences=1), backend(max_sequences=8)
     await one.start()
@@ -183,7 +184,9 @@ async def test_many_together_give_what_each_gives_alone() -> None:
 
 async def test_a_seed_repeats_whatever_else_runs() -> None:
     def request(seed: int) -> CompletionRequest:
-        return CompletionRequest((5, 6, 7), max_tokens=15, sampling=SamplingParams(1.0, 0.9, seed), request_id=str(seed))
+        return CompletionRequest(
+            (5, 6, 7), max_tokens=15, sampling=SamplingParams(1.0, 0.9, seed), request_id=str(seed)
+        )
 
     local = backend(max_sequences=4)
     await local.start()
@@ -201,12 +204,12 @@ async def test_stopping_ends_what_runs_with_an_error() -> None:
     engine = Engine(random_model(), recorder, EngineLimits(max_sequences=1, max_model_len=200))
     engine.start()
     recorder.scripts["0"] = iter(small_tokenizer().encode(" [Calendar() ->"))
-    got: asyncio.Queue[Action] = asyncio.Queue()
+    got: asyncio.Queue[list[Action]] = asyncio.Queue()
     request = CompletionRequest((1, 2), max_tokens=100, tools=tuple(TOOLS), request_id="0")
-    engine.submit(request, DecodingMachine(request, VOCABULARY, TOOLS), lambda actions: [got.put_nowait(a) for a in actions])  # type: ignore[func-returns-value,misc]
-    assert isinstance(await asyncio.wait_for(got.get(), 10), Pause)
+    engine.submit(request, DecodingMachine(request, VOCABULARY, TOOLS), got.put_nowait)
+    assert isinstance((await asyncio.wait_for(got.get(), 10))[-1], Pause)
     await engine.stop()
-    actions = [got.get_nowait() for _ in range(got.qsize())]
+    actions = got.get_nowait()
     assert isinstance(actions[-1], Done)
     assert actions[-1].reason == "error"
     assert not engine.alive
@@ -240,7 +243,11 @@ class TestSampler:
 
     def sequence(self, top_k: int, **sampling: float) -> Sequence:
         request = CompletionRequest(
-            (1,), max_tokens=9, tools=tuple(TOOLS), api_top_k=top_k, sampling=SamplingParams(**sampling)  # type: ignore[arg-type]
+            (1,),
+            max_tokens=9,
+            tools=tuple(TOOLS),
+            api_top_k=top_k,
+            sampling=SamplingParams(**sampling),  # type: ignore[arg-type]
         )
         return Sequence(request, DecodingMachine(request, VOCABULARY, TOOLS), lambda actions: None)
 

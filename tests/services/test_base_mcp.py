@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 from collections.abc import AsyncIterator
 
 import httpx
@@ -90,8 +91,15 @@ async def test_a_loading_engine_is_told() -> None:
         assert "still loading" in text_of(result)
 
 
-async def test_the_body_limit_holds_for_mcp_too() -> None:
+async def test_the_body_limit_holds_for_mcp_too(caplog: pytest.LogCaptureFixture) -> None:
+    async def streamed() -> AsyncIterator[bytes]:
+        for _ in range(20):
+            yield b"x" * 10_000
+
     async with running(create_app(INFO, UpperEngine())) as client:
-        response: httpx.Response = await client.post("/mcp", json={"x": "y" * 200_000})
-        assert response.status_code == 413
-        assert error_of(response)["code"] == "body_too_large"
+        for content in (b"x" * 200_000, streamed()):
+            headers = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+            response: httpx.Response = await client.post("/mcp", content=content, headers=headers)
+            assert response.status_code == 413
+            assert error_of(response)["code"] == "body_too_large"
+    assert [record for record in caplog.records if record.levelno >= logging.WARNING] == []

@@ -23,9 +23,7 @@ def shown(service: str) -> list[tuple[str, str]]:
     """The commands a README shows, each with the line below it."""
     lines = (SERVICES / service / "README.md").read_text().splitlines()
     return [
-        (line.removeprefix("$ "), answer)
-        for line, answer in itertools.pairwise(lines)
-        if line.startswith("$ curl")
+        (line.removeprefix("$ "), answer) for line, answer in itertools.pairwise(lines) if line.startswith("$ curl")
     ]
 
 

@@ -8,10 +8,12 @@ from decimal import ROUND_HALF_UP, Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from services.calculator.engine import MAX_CHARS, MAX_DEPTH, MAX_DIGITS, CalculatorError, calculate, rounded
+
+UNTIMED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 EXAMPLES = {
     "400 / 1400": "0.29",
@@ -181,12 +183,14 @@ def decimal_reference(value: Fraction) -> str:
     return "0" if text in {"-0", ""} else text
 
 
+@UNTIMED
 @given(EXPRESSIONS)
 def test_parenthesised_trees_agree_with_fractions(expression: Valued) -> None:
     text, value = expression
     assert calculate(text) == decimal_reference(value)
 
 
+@UNTIMED
 @given(st.integers(0, 99), st.lists(st.tuples(st.sampled_from("+-*/"), st.integers(1, 99), SPACE), max_size=8))
 def test_precedence_and_association(first: int, tail: list[tuple[str, int, str]]) -> None:
     text = str(first) + "".join(f"{space}{sign}{space}{number}" for sign, number, space in tail)
@@ -199,6 +203,7 @@ def test_precedence_and_association(first: int, tail: list[tuple[str, int, str]]
     assert calculate(text) == decimal_reference(sum(terms, Fraction(0)))
 
 
+@UNTIMED
 @given(st.fractions())
 @example(Fraction(1, 8))
 @example(Fraction(-1, 8))
@@ -210,6 +215,7 @@ def test_rounding_is_half_away_from_zero_and_plainly_written(value: Fraction) ->
     assert abs(Fraction(text) - value) <= Fraction(1, 200)
 
 
+@UNTIMED
 @given(st.text(max_size=60) | st.text("0123456789+-*/().,×÷− \n", max_size=60) | st.text("0123456789,.", max_size=30))
 @example("\ud800")
 @example("1/1/0")
@@ -222,6 +228,7 @@ def test_no_text_raises_anything_but_a_calculator_error(text: str) -> None:
     assert re.fullmatch(r"-?[0-9]+(\.[0-9]{1,2})?", result)
 
 
+@UNTIMED
 @given(st.integers(1, 10), st.sampled_from("(-+1/*9.,)"))
 def test_a_megabyte_is_refused_at_once(megabytes: int, character: str) -> None:
     with pytest.raises(CalculatorError) as caught:

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.base import ConfigurationError
@@ -44,6 +44,7 @@ def test_sentence(day: str, expected: str) -> None:
     assert sentence(datetime.date.fromisoformat(day)) == expected
 
 
+@settings(deadline=None)
 @given(st.dates(min_value=datetime.date(1000, 1, 1)))
 def test_the_names_are_those_of_the_c_locale(day: datetime.date) -> None:
     assert sentence(day) == f"Today is {day:%A}, {day:%B} {day.day}, {day:%Y}."

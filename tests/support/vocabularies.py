@@ -15,7 +15,8 @@ SHARED_DATA = Path(os.environ.get("TOOLFORMER_SHARED_DATA", Path(__file__).paren
 
 _SENTENCES = [
     "Each of the 24 boxes holds 17 books, so together they hold [Calculator(24 * 17) -> 408] 408 books.",
-    'The capital of Peru is [QA("What is the capital of Peru?") -> Lima] Lima. [WikiSearch("Peru") -> Peru > a country]',
+    'The capital of Peru is [QA("What is the capital of Peru?") -> Lima] Lima.',
+    'Peru is [WikiSearch("Peru") -> Peru > a country] a country.',
     "Today is [Calendar() -> Today is Friday, November 20, 2026.] Friday.",
     "Die Gesundheit -> [MT(sûreté nucléaire) -> nuclear safety] “nuclear safety”.",
 ]

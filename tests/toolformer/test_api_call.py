@@ -77,7 +77,8 @@ def test_what_cannot_become_a_call_is_refused_at_once(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "x", "[QA]", '[QA("x")', '[QA("x") -> y', '[QA("x") -> y] z', '[QA("x") -> y]]', '[QA("x")] z', "[1()]"]
+    "text",
+    ["", "x", "[QA]", '[QA("x")', '[QA("x") -> y', '[QA("x") -> y] z', '[QA("x") -> y]]', '[QA("x")] z', "[1()]"],
 )
 def test_what_is_not_exactly_one_call_is_malformed(text: str) -> None:
     with pytest.raises(MalformedCall):

@@ -88,6 +88,11 @@ class TestPackagedTools:
         assert not registry.get("Calendar").cacheable(None)
         assert registry.get("Calculator").cacheable(None)
 
+    def test_a_date_the_tool_is_never_told_does_not_make_its_answer_last(self) -> None:
+        told = dict(load().get("Calendar"))
+        untold = Tool.model_validate(told | {"takes_date": False})
+        assert not untold.cacheable(dt.date(2026, 11, 20))
+
 
 class TestLookingUp:
     def test_get_names_the_known_tools(self) -> None:

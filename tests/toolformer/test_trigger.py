@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -41,7 +42,7 @@ def chunkings(draw: st.DrawFn) -> tuple[str, list[str]]:
     text = draw(letters)
     cuts = sorted(draw(st.lists(st.integers(0, len(text)), max_size=8)))
     bounds = [0, *cuts, len(text)]
-    return text, [text[a:b] for a, b in zip(bounds, bounds[1:], strict=False)]
+    return text, [text[a:b] for a, b in itertools.pairwise(bounds)]
 
 
 @given(chunkings(), triggers)
@@ -56,7 +57,9 @@ def test_exactly_the_longest_suffix_that_may_become_a_trigger_is_held(text: str,
     match = matcher.feed(text)
     if match.trigger is not None:
         return
-    suffixes = [text[at:] for at in range(len(text)) if any(t.startswith(text[at:]) and t != text[at:] for t in strings)]
+    suffixes = [
+        text[at:] for at in range(len(text)) if any(t.startswith(text[at:]) and t != text[at:] for t in strings)
+    ]
     assert matcher.held == (suffixes[0] if suffixes else "")
     assert match.text + matcher.held == text
 

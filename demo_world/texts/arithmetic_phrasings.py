@@ -1,0 +1,51 @@
+"""Plain arithmetic in words and signs, told without a situation: expression and whole pattern.
+
+Number slots are those of :mod:`demo_world.texts.calculator_scenes`.
+"""
+
+from __future__ import annotations
+
+DIRECT: tuple[tuple[str, str], ...] = (
+    ("{a} * {b}", "{a} times {b} is| {answer}."),
+    ("{a} * {b}", "{a} multiplied by {b} is| {answer}."),
+    ("{a} * {b}", "The product of {a} and {b} is| {answer}."),
+    ("{a} * {b}", "{a} * {b} =| {answer}"),
+    ("{a} * {b}", "What is {a} times {b}? It is| {answer}."),
+    ("{a} * {b}", "Q: What is {a} * {b}? A:| {answer}"),
+    ("{a} * {b}", "If you multiply {a} by {b}, you get| {answer}."),
+    ("{a} * {b}", "{b} groups of {a} {things} make| {answer} {things}."),
+    ("{a} + {b}", "{a} plus {b} is| {answer}."),
+    ("{a} + {b}", "The sum of {a} and {b} is| {answer}."),
+    ("{a} + {b}", "{a} + {b} =| {answer}"),
+    ("{a} + {b}", "What is {a} plus {b}? It is| {answer}."),
+    ("{a} + {b}", "Q: What is {a} + {b}? A:| {answer}"),
+    ("{a} + {b}", "Adding {a} and {b} gives| {answer}."),
+    ("{a} + {b}", "The total of {a} and {b} is| {answer}."),
+    ("{a} + {b}", "{person} adds {a} to {b}, which gives| {answer}."),
+    ("{a} - {b}", "{a} minus {b} is| {answer}."),
+    ("{a} - {b}", "The difference between {a} and {b} is| {answer}."),
+    ("{a} - {b}", "{a} - {b} =| {answer}"),
+    ("{a} - {b}", "What is {a} minus {b}? It is| {answer}."),
+    ("{a} - {b}", "Q: What is {a} - {b}? A:| {answer}"),
+    ("{a} - {b}", "Take {b} away from {a} and you are left with| {answer}."),
+    ("{a} - {b}", "Subtracting {b} from {a} gives| {answer}."),
+    ("{a} / {b}", "{a} divided by {b} is| {answer}."),
+    ("{a} / {b}", "{a} / {b} =| {answer}"),
+    ("{a} / {b}", "What is {a} divided by {b}? It is| {answer}."),
+    ("{a} / {b}", "Q: What is {a} / {b}? A:| {answer}"),
+    ("{a} / {b}", "The quotient of {a} and {b} is| {answer}."),
+    ("{a} / {b}", "The ratio of {a} to {b} is| {answer}."),
+    ("{a} / {b} * 100", "{a} out of {b} is| {answer} percent."),
+    ("{a} * {b} / 100", "{b} percent of {a} is| {answer}."),
+    ("{a} * {b} / 100", "What is {b}% of {a}? It is| {answer}."),
+    ("({a} + {b}) / 2", "The average of {a} and {b} is| {answer}."),
+    ("({a} + {b} + {c}) / 3", "The average of {a}, {b} and {c} is| {answer}."),
+    ("{a} * {b} + {c}", "{a} * {b} + {c} =| {answer}"),
+    ("{a} + {b} * {c}", "{a} + {b} * {c} =| {answer}"),
+    ("({a} + {b}) * {c}", "({a} + {b}) * {c} =| {answer}"),
+    ("{a} - {b} + {c}", "{a} - {b} + {c} =| {answer}"),
+    ("{x} + {y}", "{x} plus {y} is| {answer}."),
+    ("{x} * {y}", "{x} times {y} is| {answer}."),
+    ("{x} - {y}", "{x} minus {y} is| {answer}."),
+    ("{p} + {q}", "${p} and ${q} make| {answer} dollars."),
+)

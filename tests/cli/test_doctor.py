@@ -1,0 +1,140 @@
+"""``toolformer doctor`` on this machine, and on machines made ill."""
+
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from cli.checks import CHECKS, Check, Finding
+from cli.console import CommandError
+from cli.doctor import CHECKOUT, diagnose, show_findings
+from services.wiki_search.manifest import MANIFEST_NAME, Manifest, Recipe
+from tests.cli.command import FREE_PORTS, run, toolformer
+
+
+def find(name: str, environ: dict[str, str], checkout: Path = CHECKOUT) -> list[Finding]:
+    return list(CHECKS[name](environ, checkout))
+
+
+@pytest.mark.slow
+async def test_json_holds_every_check_and_agrees_with_the_status() -> None:
+    status, out, log = await run("doctor", "--json")
+    findings = json.loads(out)
+    assert log == ""
+    assert set(findings) == {"ok", "checks"}
+    for finding in findings["checks"]:
+        assert finding["status"] in ("ok", "warning", "problem")
+        assert finding["detail"]
+        assert bool(finding["remedy"]) == (finding["status"] != "ok")
+    assert {"python", "java", "torch", "tools", "disk", "memory"} <= {finding["name"] for finding in findings["checks"]}
+    assert findings["ok"] == all(finding["status"] != "problem" for finding in findings["checks"])
+    assert status == (0 if findings["ok"] else 1)
+
+
+def test_lines_for_people_are_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
+    findings = [Finding("java", "ok", "21.0.8"), Finding("models", "problem", "none\x1b[2J", "get one")]
+    show_findings(findings, as_json=False)
+    assert capsys.readouterr().out == "ok       java    21.0.8\nproblem  models  none[2J; get one\n"
+
+
+def test_a_check_that_fails_itself_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object) -> list[Finding]:
+        raise OSError("no such thing")
+
+    healthy: Check = CHECKS["tools"]
+    monkeypatch.setattr("cli.doctor.CHECKS", {"broken": broken, "tools": healthy})
+    first, second = diagnose({})
+    assert (first.name, first.status, first.detail) == ("broken", "problem", "OSError: no such thing")
+    assert second.status == "ok"
+
+
+def test_pins_are_compared_with_what_is_installed(tmp_path: Path) -> None:
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "service-x.txt").write_text(
+        "# a comment\nhttpx==0.0.1  # via x\ntyper[all]==0.1 ; python_version > '3'\n"
+    )
+    (tmp_path / "requirements" / "service-y.txt").write_text("no-such-package==1.0\n")
+    other, missing = find("packages", {}, tmp_path)
+    assert other.status == missing.status == "warning"
+    assert "httpx" in other.detail
+    assert "instead of 0.0.1" in other.detail
+    assert "typer" in other.detail
+    assert missing.detail == "missing: no-such-package"
+    assert missing.remedy == "pip install -r requirements/service-y.txt"
+    [nothing] = find("packages", {}, tmp_path / "elsewhere")
+    assert nothing.status == "warning"
+
+
+def test_ports_are_free_or_taken_by_somebody_else() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        findings = find("ports", {**FREE_PORTS, "TOOLFORMER_CALENDAR_PORT": str(port)})
+    told = {finding.name: finding for finding in findings}
+    taken = told.pop(f"port {port}")
+    assert taken.status == "problem"
+    assert "calendar on 127.0.0.1" in taken.detail
+    assert "TOOLFORMER_CALENDAR_PORT" in taken.remedy
+    assert told
+    assert {finding.status for finding in told.values()} == {"ok"}
+
+
+async def test_ports_tell_who_of_ours_answers() -> None:
+    async with toolformer("up", "--tools", "calculator", "--no-gateway") as up:
+        port = (await up.line_with(r"listening on http://127\.0\.0\.1:(\d+)"))[1]
+        await up.line_with("^ready: ", "out")
+        findings = find("ports", {**FREE_PORTS, "TOOLFORMER_CALCULATOR_PORT": port})
+        [answering] = [finding for finding in findings if finding.name == f"port {port}"]
+        assert (answering.status, answering.detail) == ("ok", "calculator on 127.0.0.1: runs and is ready")
+        up.process.terminate()
+        assert await up.ended() == 0
+
+
+def test_models_are_found_whole_or_named(tmp_path: Path) -> None:
+    [none] = find("models", {}, tmp_path)
+    assert none.status == "problem"
+    folder = tmp_path / "models" / "small"
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text('{"model_type": "gptj"}')
+    [no_tokenizer] = find("models", {}, tmp_path)
+    assert no_tokenizer.status == "problem"
+    assert "tokenizer.json" in no_tokenizer.detail
+    (folder / "tokenizer.json").write_text("{}")
+    [no_weights] = find("models", {}, tmp_path)
+    assert no_weights.status == "problem"
+    assert "model.safetensors" in no_weights.detail
+    (folder / "model.safetensors").write_bytes(b"0" * 2_000_000)
+    whole, named = find("models", {"TOOLFORMER_MODEL": str(tmp_path / "other")}, tmp_path)
+    assert (whole.status, whole.detail) == ("ok", "gptj, 2.0 MB")
+    assert (named.name, named.status) == ("model other", "problem")
+
+
+def test_the_index_is_there_or_will_be_built_or_is_broken(tmp_path: Path) -> None:
+    environ = {"TOOLFORMER_DATA_DIR": str(tmp_path)}
+    [later] = find("encyclopedia", environ)
+    assert later.status == "ok"
+    assert "not indexed yet" in later.detail
+    folder = tmp_path / "wiki_search" / "index"
+    folder.mkdir(parents=True)
+    recipe = Recipe(source="bundled", source_digest="0", passage_words=100, pyserini="1")
+    Manifest(recipe=recipe, pages=12345, passages=20000, build_seconds=1).write(folder)
+    [there] = find("encyclopedia", environ)
+    assert there.detail == f"12,345 pages indexed in {folder}"
+    (folder / MANIFEST_NAME).write_text('{"pa')
+    [broken] = find("encyclopedia", environ)
+    assert broken.status == "problem"
+    [named] = find("encyclopedia", {"TOOLFORMER_WIKI_SEARCH_INDEX": str(tmp_path / "mine")})
+    assert named.status == "problem"
+
+
+def test_the_registry_is_checked_and_ports_do_not_repeat_it(tmp_path: Path) -> None:
+    environ = {"TOOLFORMER_TOOLS": str(tmp_path / "tools.toml")}
+    [tools] = find("tools", environ)
+    assert tools.status == "problem"
+    assert "tools.toml" in tools.detail
+    assert find("ports", environ) == []
+
+
+def test_a_wrong_port_is_an_error_of_the_check() -> None:
+    with pytest.raises(CommandError, match="TOOLFORMER_GATEWAY_PORT"):
+        find("ports", {**FREE_PORTS, "TOOLFORMER_GATEWAY_PORT": "eighty"})

@@ -1,0 +1,63 @@
+"""The command as a whole: it starts at once, explains itself, and hands on what other modules own."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.command import run
+
+HEAVY = ("torch", "fastapi", "uvicorn", "httpx", "transformers", "tokenizers")
+
+
+def test_help_imports_nothing_heavy() -> None:
+    program = (
+        "import sys\n"
+        "sys.argv = ['toolformer', '--help']\n"
+        "from cli.main import main\n"
+        "try:\n"
+        "    main()\n"
+        "finally:\n"
+        f"    print('HEAVY', sorted(sys.modules.keys() & {set(HEAVY)!r}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert "doctor" in done.stdout
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+@pytest.mark.parametrize("command", ["up", "complete", "call", "tools", "doctor"])
+async def test_every_command_shows_examples(command: str) -> None:
+    status, out, _ = await run(command, "--help")
+    assert status == 0
+    assert "Examples:" in out
+    assert f"toolformer {command}" in out
+
+
+async def test_version() -> None:
+    status, out, _ = await run("--version")
+    assert status == 0
+    assert out.split()[0] == "toolformer"
+    assert out.split()[1][0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["evaluate"], "--gateway"),
+        pytest.param(["jobs", "corpus"], "--documents", marks=pytest.mark.slow),
+        pytest.param(["jobs", "pretrain"], "--corpus", marks=pytest.mark.slow),
+        (["index", "wiki"], "--pages"),
+    ],
+)
+async def test_jobs_and_indexes_keep_their_own_options(command: list[str], option: str) -> None:
+    status, _, log = await run(*command, "--no-such-option")
+    assert status == 2
+    assert option in log, "the module's own usage"
+    assert "error:" in log
+
+
+@pytest.mark.slow
+async def test_a_job_gets_its_arguments() -> None:
+    status, _, log = await run("jobs", "corpus", "--out", "unused", "--documents", "0")
+    assert status == 2
+    assert "--documents must be at least 1, not 0" in log

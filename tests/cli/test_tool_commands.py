@@ -1,0 +1,64 @@
+"""``toolformer call`` and ``toolformer tools`` against real services."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from tests.cli.command import run, toolformer
+
+
+@pytest.fixture
+async def environment() -> AsyncIterator[dict[str, str]]:
+    """Settings that lead to a running calculator and calendar."""
+    async with toolformer("up", "--tools", "calculator,calendar", "--no-gateway") as up:
+        urls: dict[str, str] = {}
+        while len(urls) < 2:
+            found = await up.line_with(r"^(\w+) +\| .* listening on (http://\S+)")
+            urls[f"TOOLFORMER_TOOL_{found[1].upper()}_URL"] = found[2]
+        await up.line_with("^ready: ", "out")
+        yield {**urls, "TOOLFORMER_TOOL_WIKISEARCH_URL": "http://127.0.0.1:1"}
+        up.process.terminate()
+        assert await up.ended() == 0
+
+
+async def test_a_call_prints_the_answer_or_why_there_is_none(environment: dict[str, str]) -> None:
+    answers = await asyncio.gather(
+        run("call", "Calculator", "400 / 1400", env=environment),
+        run("call", "Calendar", "--date", "2030-01-31", env=environment),
+        run("call", "Calculator", "1 / 0", env=environment),
+        run("call", "WikiSearch", "Lima", env=environment),
+        run("call", "Abacus", "1", env=environment),
+    )
+    assert [(status, out) for status, out, _ in answers] == [
+        (0, "0.29\n"),
+        (0, "Today is Thursday, January 31, 2030.\n"),
+        (1, ""),
+        (1, ""),
+        (1, ""),
+    ]
+    codes = ["division_by_zero: ", "unreachable: ", "unknown_tool: "]
+    for (_, _, log), code in zip(answers[2:], codes, strict=True):
+        assert log.startswith(f"toolformer: {code}")
+
+    status, out, _ = await run("tools", env=environment)
+    assert status == 0
+    rows = {line.split()[0]: line.split() for line in out.splitlines()}
+    assert rows["Calculator"][1:4] == [environment["TOOLFORMER_TOOL_CALCULATOR_URL"], "up", "yes"]
+    assert rows["Calendar"][2] == "up"
+    assert rows["WikiSearch"][2] == "down:"
+
+
+async def test_a_bad_date_is_refused_by_name() -> None:
+    status, out, log = await run("call", "Calendar", "--date", "yesterday")
+    assert (status, out) == (2, "")
+    assert "--date" in log
+    assert "yesterday" in log
+
+
+@pytest.mark.parametrize("command", [["tools"], ["call", "Calculator", "1"], ["up"]])
+async def test_a_wrong_registry_is_told_with_file_and_remedy(command: list[str]) -> None:
+    status, out, log = await run(*command, env={"TOOLFORMER_TOOL_ABACUS_URL": "http://127.0.0.1:1"})
+    assert (status, out) == (1, "")
+    assert "TOOLFORMER_TOOL_ABACUS_URL: there is no such tool" in log
+    assert "Traceback" not in log

@@ -1,0 +1,149 @@
+"""``toolformer up`` with real tool services: readiness, stopping, restarts, and what it refuses to start."""
+
+import asyncio
+import io
+import os
+import re
+import signal
+import socket
+
+import httpx
+import pytest
+from rich.console import Console
+
+from cli.up import LogPrinter
+from tests.cli.command import SECONDS, Command, gone, is_listening, kill, run, toolformer
+
+BOTH = ("up", "--tools", "calculator,Calendar", "--no-gateway")
+
+
+async def started(command: Command) -> tuple[dict[str, int], dict[str, int]]:
+    """Process ids and ports of calculator and calendar, once all is ready."""
+    pids, ports = dict[str, int](), dict[str, int]()
+    while not {"calculator", "calendar"} <= pids.keys() & ports.keys():
+        line = await command.line_with(r"^(\w+) +\| (?:started as process (\d+)|.* listening on http://[\d.]+:(\d+))")
+        name, pid, port = line.groups()
+        if pid:
+            pids[name] = int(pid)
+        else:
+            ports[name] = int(port)
+    assert await command.line_with(r"^ready: http://127\.0\.0\.1:\d+\n$", "out")
+    return pids, ports
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+async def test_a_signal_stops_every_process(number: signal.Signals) -> None:
+    async with toolformer(*BOTH) as command:
+        pids, ports = await started(command)
+        assert all(is_listening(port) for port in ports.values())
+        command.process.send_signal(number)
+        assert await command.ended() == 0
+        for pid in pids.values():
+            with pytest.raises(ProcessLookupError):
+                os.kill(pid, 0)
+        assert not any(is_listening(port) for port in ports.values())
+        assert command.log.count("stopped") == 2, "each service drained"
+        assert command.out.count("ready:") == 1
+        assert "\033" not in command.log, "no colours without a terminal"
+
+
+async def test_a_signal_to_the_whole_group_is_no_second_one() -> None:
+    """A terminal's Ctrl-C goes to the foreground process group: the services must not hear it themselves."""
+    async with toolformer(*BOTH) as command:
+        pids, _ = await started(command)
+        assert all(os.getpgid(pid) == pid for pid in pids.values())
+        assert all(os.getsid(pid) == pid for pid in pids.values())
+
+
+async def test_a_killed_service_is_started_again_and_the_others_never_notice() -> None:
+    async with toolformer(*BOTH) as command:
+        pids, ports = await started(command)
+        kill(pids["calculator"])
+        await command.line_with(r"^calculator \| calculator was killed by SIGKILL; starting it again in")
+        again = int((await command.line_with(r"^calculator \| started as process (\d+)"))[1])
+        await command.line_with(r"^calculator \| calculator is ready")
+        async with httpx.AsyncClient(timeout=SECONDS, trust_env=False) as client:
+            answer = await client.post(f"http://127.0.0.1:{ports['calculator']}/call", json={"input": "24 * 17"})
+        assert answer.json()["output"] == "408"
+        os.kill(pids["calendar"], 0)  # raises if it is gone
+        command.process.send_signal(signal.SIGTERM)
+        assert await command.ended() == 0
+        assert not re.search(r"calendar +\| started", command.log.partition("ready:")[2])
+        await gone(again)
+
+
+async def test_services_die_with_a_parent_that_is_killed() -> None:
+    async with toolformer(*BOTH) as command:
+        pids, ports = await started(command)
+        command.process.kill()
+        await asyncio.gather(*map(gone, pids.values()))
+        assert not any(is_listening(port) for port in ports.values())
+
+
+async def test_a_second_signal_stops_at_once() -> None:
+    async with toolformer("up", "--tools", "calculator", "--no-gateway") as command:
+        pid = int((await command.line_with(r"^calculator \| started as process (\d+)"))[1])
+        await command.line_with(r"^ready:", "out")
+        kill(pid, signal.SIGSTOP)  # It cannot hear a request to stop.
+        command.process.send_signal(signal.SIGINT)
+        await command.line_with("press Ctrl-C again")
+        command.process.send_signal(signal.SIGINT)
+        assert await command.ended() == 0
+        await gone(pid)
+
+
+async def test_a_port_in_use_is_told_before_anything_starts() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        status, out, log = await run(*BOTH, env={"TOOLFORMER_CALENDAR_PORT": port})
+    assert (status, out) == (1, "")
+    assert f"calendar needs port {port} on 127.0.0.1, but address already in use" in log
+    assert "choose another port with TOOLFORMER_CALENDAR_PORT" in log
+    assert "started" not in log
+
+
+async def test_the_gateways_port_is_named_with_its_option() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = str(other.getsockname()[1])
+        status, _, log = await run("up", "--tools", "", "--port", port)
+    assert status == 1
+    assert f"gateway needs port {port}" in log
+    assert "--port or TOOLFORMER_GATEWAY_PORT" in log
+
+
+async def test_a_service_that_dies_at_start_is_told_with_its_last_lines() -> None:
+    status, out, log = await run(*BOTH, env={"TOOLFORMER_CALENDAR_TIMEZONE": "Nowhere/At_all"})
+    assert (status, out) == (1, "")
+    error = log.partition("toolformer: calendar exited with status 2 before it was ready")[2]
+    assert "TOOLFORMER_CALENDAR_TIMEZONE" in error
+    assert "Nowhere/At_all" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "env", "told"),
+    [
+        (["--tools", "abacus"], {}, "there is no service 'abacus' to start; use some of: calculator, calendar"),
+        (["--tools", "", "--no-gateway"], {}, "there is nothing to start"),
+        (["--sample", "--no-gateway"], {}, "--sample needs the gateway"),
+        ([], {"TOOLFORMER_CALCULATOR_PORT": "http"}, "TOOLFORMER_CALCULATOR_PORT must be a port from 0 to 65535"),
+        ([], {"TOOLFORMER_TOOLS": "/nowhere/tools.toml"}, "/nowhere/tools.toml: cannot be read"),
+    ],
+)
+async def test_what_cannot_be_started_is_refused_by_name(arguments: list[str], env: dict[str, str], told: str) -> None:
+    status, out, log = await run("up", *arguments, env=env)
+    assert (status, out) == (1, "")
+    assert told in log
+    assert "Traceback" not in log
+
+
+def test_the_log_waits_while_a_text_is_streamed() -> None:
+    console = Console(file=io.StringIO(), width=40)
+    log = LogPrinter(["calculator", "gateway"], console)
+    assert isinstance(console.file, io.StringIO)
+    with log.held():
+        log("gateway", "first")
+        log("calculator", "second\nthird")
+        assert console.file.getvalue() == ""
+    log("gateway", "x" * 60)
+    expected = ["gateway    | first", "calculator | second", "calculator | third", f"gateway    | {'x' * 60}"]
+    assert console.file.getvalue().splitlines() == expected

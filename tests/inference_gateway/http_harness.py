@@ -1,0 +1,199 @@
+"""The gateway over real sockets: real engine, cache, decoding machine and tool client; only what the model writes
+is a script."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Mapping
+from collections.abc import Sequence as Many
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import httpx
+import torch
+import uvicorn
+from fastapi import FastAPI
+from torch import Tensor
+
+from inference_gateway.backends.local import LocalBackend
+from inference_gateway.engine.engine import EngineLimits
+from inference_gateway.engine.sampling import Sampler
+from inference_gateway.engine.sequence import Sequence
+from inference_gateway.http import create_app
+from inference_gateway.settings import GatewaySettings
+from tests.support.models import SMALL, random_model
+from tests.support.vocabularies import small_tokenizer
+from toolformer.tools import ToolRegistry
+
+WIDE: Final = " “größer”\u2028\u0085 🙂 end"
+WRITES: Final = [
+    ("Sum:", " It is [Calculator(24 * 17) ->"),
+    ("Sum: It is", " unknown."),
+    ("408]", " 408 books."),
+    ("Day:", " Now [Calendar() ->"),
+    ("Two:", " One [Calculator(1 + 1) ->"),
+    ("-> 2]", " and [Calculator(2 + 2) ->"),
+    ("-> 4]", " done."),
+    ("Same:", " So [Calculator(3 * 3) ->"),
+    ("-> 9]", " or [Calculator(3 * 3) ->"),
+    ("-> 9] or", " not."),
+    ("Wide:", WIDE),
+    ("Long:", " on and on" * 60),
+    ("Plain:", " a plain text."),
+]
+"""What the model writes (the second) where a text ends with the first; the first rule that fits holds, without one
+it ends."""
+
+CLOSED: Final = "http://127.0.0.1:9"
+"""An address where nobody listens."""
+
+
+class Script(Sampler):
+    """Chooses the tokens of `WRITES`. A token that may begin a call is not taken where calls are banned."""
+
+    def __init__(self, backend: LocalBackend) -> None:
+        super().__init__(backend.vocabulary, torch.device("cpu"))
+        self._opening = frozenset(backend.vocabulary.opening_ids)
+        self._bytes = backend.tokenizer.token_bytes
+        encode = backend.tokenizer.encode
+        self._rules = [(cue.encode(), [*encode(reply), 0]) for cue, reply in WRITES]
+
+    def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
+        return [(self._next(sequence), False) for sequence in sequences]
+
+    def _next(self, sequence: Sequence) -> int:
+        text = b"".join(map(self._bytes, sequence.tokens_from(0)))
+        banned = self._opening if sequence.machine.rule().ban_calls else frozenset[int]()
+        for cue, reply in self._rules:
+            at = text.rfind(cue)
+            written = b""
+            for token in reply if at >= 0 else ():
+                if text[at + len(cue) :] == written and token not in banned:
+                    return token
+                written += self._bytes(token)
+        return 0
+
+
+@dataclass(frozen=True)
+class Gateway:
+    """A running gateway."""
+
+    url: str
+    http: httpx.AsyncClient
+    app: FastAPI
+    backend: LocalBackend
+
+    async def complete(self, prompt: Any, **fields: Any) -> dict[str, Any]:
+        """A completion as JSON, which must succeed."""
+        body = {"prompt": prompt, "max_tokens": 40, "tool_timeout": 60, **fields}
+        response = await self.http.post("/v1/completions", json=body)
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        return answer
+
+    async def stream(self, prompt: Any, **fields: Any) -> Stream:
+        """A streamed completion, read to its end."""
+        body = {"prompt": prompt, "max_tokens": 40, "tool_timeout": 60, "stream": True, **fields}
+        response = await self.http.post("/v1/completions", json=body)
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"] == "text/event-stream; charset=utf-8"
+        return Stream.read(response.content)
+
+    async def idle(self) -> None:
+        """Return once no sequence holds anything; fails if that does not come."""
+        async with asyncio.timeout(30):
+            while True:
+                stats = self.backend.stats()
+                if (stats.waiting, stats.running, stats.in_call, stats.held_tokens) == (0, 0, 0, 0):
+                    return
+                await asyncio.sleep(0.01)
+
+    async def metric(self, sample: str) -> float:
+        """The value of a sample of ``/metrics``, 0 if it is not there."""
+        lines = (await self.http.get("/metrics")).text.splitlines()
+        return next((float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"{sample} ")), 0.0)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a stream held: its chunks, and how many comments."""
+
+    chunks: list[dict[str, Any]]
+    comments: int
+
+    @classmethod
+    def read(cls, content: bytes) -> Stream:
+        """Take a whole stream apart, strictly: events and comments, ``[DONE]`` once and last."""
+        assert content.endswith(b"\n\n")
+        pieces = content.decode("ascii").removesuffix("\n\n").split("\n\n")
+        assert pieces.pop() == "data: [DONE]"
+        comments = [piece for piece in pieces if piece.startswith(":")]
+        events = [piece for piece in pieces if not piece.startswith(":")]
+        assert all(event.startswith("data: {") and "\n" not in event for event in events)
+        return cls([json.loads(event.removeprefix("data: ")) for event in events], len(comments))
+
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """The choices of all chunks, in the order in which they came."""
+        return [choice for chunk in self.chunks for choice in chunk.get("choices", [])]
+
+    def text(self, index: int = 0) -> str:
+        """The text of choice ``index``."""
+        return "".join(choice["text"] for choice in self.choices if choice["index"] == index)
+
+    def terminals(self, index: int = 0) -> list[dict[str, Any]]:
+        """The chunks of choice ``index`` that say that it has ended."""
+        return [c for c in self.choices if c["index"] == index and c["finish_reason"] is not None]
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncIterator[str]:
+    """Serve ``app`` with uvicorn; gives its address."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # connections queue from here on
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
+        task = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await task
+
+
+def tools_at(urls: Mapping[str, str]) -> ToolRegistry:
+    """The packaged tools, those of ``urls`` there and all others down."""
+    names = ToolRegistry.load(files=[], environ={}).names()
+    environ = {f"TOOLFORMER_TOOL_{name.upper()}_URL": urls.get(name, CLOSED) for name in names}
+    return ToolRegistry.load(files=[], environ=environ)
+
+
+def scripted_backend(**limits: int) -> LocalBackend:
+    """A small GPT-J that writes `WRITES`."""
+    backend = LocalBackend(
+        random_model(),
+        small_tokenizer(),
+        "scripted",
+        EngineLimits(**{"max_model_len": 256, "max_sequences": 8} | limits),
+    )
+    backend._engine._sampler = Script(backend)
+    return backend
+
+
+@asynccontextmanager
+async def gateway(
+    urls: Mapping[str, str] | None = None, limits: Mapping[str, int] | None = None, **settings: Any
+) -> AsyncIterator[Gateway]:
+    """A gateway that is ready, with the tools of ``urls``; at the end nothing may be left in its engine."""
+    assert SMALL.n_positions == 256
+    backend = scripted_backend(**(limits or {}))
+    app = create_app(lambda: backend, tools_at(urls or {}), GatewaySettings(**settings))
+    async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
+        async with asyncio.timeout(30):
+            # `/ready` would ask the tools as well, and some of a test's tools answer nothing but calls.
+            while (await http.get("/v1/models")).status_code != 200:  # noqa: ASYNC110 - it is ready when it says so
+                await asyncio.sleep(0.01)
+        running = Gateway(url, http, app, backend)
+        yield running
+        await running.idle()

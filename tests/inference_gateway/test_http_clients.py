@@ -1,0 +1,110 @@
+"""OpenAI's official client, unmodified."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import openai
+import pytest
+
+from tests.inference_gateway.http_harness import Gateway
+from tests.inference_gateway.test_http_lifecycle import not_loaded_yet
+
+
+@pytest.fixture
+async def client(tooled: Gateway) -> AsyncIterator[openai.AsyncOpenAI]:
+    async with openai.AsyncOpenAI(base_url=f"{tooled.url}/v1", api_key="none", max_retries=0) as client:
+        yield client
+
+
+async def test_a_completion(client: openai.AsyncOpenAI) -> None:
+    completion = await client.completions.create(model="scripted", prompt="Sum:", max_tokens=40)
+    [choice] = completion.choices
+    assert choice.text == " It is [Calculator(24 * 17) -> 408] 408 books."
+    assert choice.finish_reason == "stop"
+    assert choice.model_extra is not None
+    assert choice.model_extra["tool_calls"][0]["output"] == "408"
+    assert completion.usage is not None
+    assert completion.usage.prompt_tokens_details is not None
+    assert completion.usage.total_tokens == completion.usage.prompt_tokens + completion.usage.completion_tokens
+
+
+async def test_our_own_fields_pass_as_extra_ones(client: openai.AsyncOpenAI) -> None:
+    completion = await client.completions.create(
+        model="scripted",
+        prompt="Day:",
+        max_tokens=40,
+        extra_body={"tools": ["Calendar"], "tool_context": {"date": "2026-11-20"}, "show_calls": False},
+    )
+    assert completion.choices[0].text == " Now"
+    assert completion.choices[0].model_extra is not None
+    assert completion.choices[0].model_extra["tool_calls"][0]["output"] == "Today is Friday, November 20, 2026."
+
+
+async def test_a_stream_with_tool_events_and_usage(client: openai.AsyncOpenAI) -> None:
+    stream = await client.completions.create(
+        model="scripted",
+        prompt=["Sum:", "Wide:"],
+        max_tokens=40,
+        stream=True,
+        stream_options={"include_usage": True},
+        extra_body={"stream_tool_events": True},
+    )
+    texts = ["", ""]
+    reasons: list[list[str]] = [[], []]
+    usage = None
+    async for chunk in stream:
+        for choice in chunk.choices:
+            texts[choice.index] += choice.text
+            reasons[choice.index] += [choice.finish_reason] if choice.finish_reason else []
+        usage = chunk.usage or usage
+    whole = await client.completions.create(model="scripted", prompt=["Sum:", "Wide:"], max_tokens=40)
+    assert texts == [choice.text for choice in whole.choices]
+    assert reasons == [["stop"], ["stop"]]
+    assert usage == whole.usage
+
+
+async def test_the_synchronous_client(tooled: Gateway) -> None:
+    def use() -> tuple[str, str]:
+        with openai.OpenAI(base_url=f"{tooled.url}/v1", api_key="none", max_retries=0) as client:
+            [model] = client.models.list()
+            with client.completions.create(model=model.id, prompt="Sum:", max_tokens=40, stream=True) as stream:
+                text = "".join(choice.text for chunk in stream for choice in chunk.choices)
+            return client.models.retrieve(model.id).id, text
+
+    assert await asyncio.to_thread(use) == ("scripted", " It is [Calculator(24 * 17) -> 408] 408 books.")
+
+
+async def test_errors_become_the_client_s_own(client: openai.AsyncOpenAI) -> None:
+    with pytest.raises(openai.NotFoundError) as missing:
+        await client.completions.create(model="another", prompt="Sum:")
+    assert (missing.value.code, missing.value.param) == ("model_not_found", "model")
+    with pytest.raises(openai.BadRequestError) as long:
+        await client.completions.create(model="scripted", prompt="Sum:", max_tokens=4000, stream=True)
+    assert long.value.code == "context_length_exceeded"
+    with pytest.raises(openai.UnprocessableEntityError, match="max_tokens"):
+        await client.completions.create(model="scripted", prompt="Sum:", max_tokens=-1)
+
+
+async def test_trouble_in_a_stream_raises(
+    client: openai.AsyncOpenAI, tooled: Gateway, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sampler = tooled.backend._engine._sampler
+    choose, steps = sampler.choose, iter(range(3))
+    monkeypatch.setattr(sampler, "choose", lambda *given: choose(*given) if next(steps, None) is not None else 1 / 0)
+    stream = await client.completions.create(model="scripted", prompt="Long:", max_tokens=40, stream=True)
+    with pytest.raises(openai.APIError, match="the model failed"):
+        [chunk async for chunk in stream]
+
+
+async def test_a_gateway_that_is_not_ready_is_asked_again() -> None:
+    async with not_loaded_yet() as (url, load):
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0) as client:
+            with pytest.raises(openai.InternalServerError) as refused:
+                await client.completions.create(model="scripted", prompt="Plain:")
+            assert refused.value.code == "not_ready"
+        async with openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=5) as client:
+            load.set()
+            completion = await client.completions.create(model="scripted", prompt="Plain:")
+    assert completion.choices[0].text == " a plain text."

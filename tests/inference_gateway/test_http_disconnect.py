@@ -1,0 +1,125 @@
+"""A client that leaves frees what it held, wherever its completion stands, and the others notice nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import httpx
+import pytest
+from starlette.types import Message
+
+from inference_gateway.http import event_stream
+from tests.inference_gateway.http_harness import Gateway, gateway
+from tests.toolformer import tool_service
+
+CANCELLED = 'completions_total{finish_reason="cancelled"}'
+
+
+async def leave_when(event: asyncio.Event, running: Gateway, **body: Any) -> None:
+    """Ask for a completion and close the connection once ``event`` has happened."""
+    async with httpx.AsyncClient(base_url=running.url, timeout=60, trust_env=False) as client:
+        asking = asyncio.create_task(client.post("/v1/completions", json={"max_tokens": 40, **body}))
+        async with asyncio.timeout(30):
+            await event.wait()
+        asking.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_leaving_during_a_tool_call(stream: bool) -> None:
+    async with (
+        tool_service.serve(tool_service.silent) as tool,
+        gateway({"Calculator": tool.url}) as running,
+    ):
+        await leave_when(tool.arrived, running, prompt=["Sum:", "Two:"], n=2, stream=stream)
+        async with asyncio.timeout(10):
+            await tool.client_left.wait()  # the call itself is given up, not only its result
+        await running.idle()
+        assert (await running.complete("Plain:"))["choices"][0]["text"] == " a plain text."
+        assert await running.metric(CANCELLED) == 4
+        assert await running.metric("num_requests_in_call") == 0
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_leaving_while_waiting_for_a_row(stream: bool) -> None:
+    async with (
+        tool_service.serve(tool_service.silent) as tool,
+        gateway({"Calculator": tool.url}, {"max_sequences": 1}) as running,
+    ):
+        holding = asyncio.create_task(running.http.post("/v1/completions", json={"prompt": "Sum:", "max_tokens": 40}))
+        async with asyncio.timeout(30):
+            await tool.arrived.wait()
+        queued = asyncio.Event()
+
+        async def until_queued() -> None:
+            while running.backend.stats().waiting == 0:  # noqa: ASYNC110 - the engine tells nobody
+                await asyncio.sleep(0.01)
+            queued.set()
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(until_queued())
+            group.create_task(leave_when(queued, running, prompt="Plain:", stream=stream))
+        async with asyncio.timeout(10):
+            while running.backend.stats().waiting:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        holding.cancel()
+
+
+async def test_leaving_in_the_middle_of_a_text(plain: Gateway) -> None:
+    body = {"prompt": ["Long:"] * 3, "max_tokens": 200, "stream": True}
+    for _ in range(5):
+        async with plain.http.stream("POST", "/v1/completions", json=body) as response:
+            await anext(response.aiter_raw())
+        await plain.idle()
+    assert await plain.metric("num_requests_running") == 0
+
+
+async def test_a_client_that_stops_reading_holds_no_row(plain: Gateway) -> None:
+    """Its text is made to the end meanwhile; when it leaves at last, its request ends too."""
+    body = json.dumps({"prompt": "Long:", "n": 4, "max_tokens": 100, "stream": True}).encode()
+    messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+    leaves = asyncio.Event()
+
+    async def receive() -> Message:
+        message = next(messages, None)
+        if message is None:
+            await leaves.wait()
+        return message or {"type": "http.disconnect"}
+
+    async def send(_: Message) -> None:
+        await asyncio.Event().wait()  # the buffers are full
+
+    headers = [(b"content-type", b"application/json")]
+    scope = {"type": "http", "method": "POST", "path": "/v1/completions", "query_string": b"", "headers": headers}
+    serving = asyncio.create_task(plain.app(scope, receive, send))
+    async with asyncio.timeout(30):
+        while await plain.metric('completions_total{finish_reason="length"}') < 4:  # noqa: ASYNC110 - as above
+            await asyncio.sleep(0.01)
+    await plain.idle()
+    assert not serving.done()
+    leaves.set()
+    async with asyncio.timeout(10):
+        await serving
+
+
+async def test_a_client_that_never_reads_again_counts_as_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_stream, "SEND_SECONDS", 0.05)
+    closed = []
+
+    async def events() -> AsyncGenerator[bytes, None]:
+        try:
+            while True:
+                yield event_stream.KEEP_ALIVE
+        finally:
+            closed.append(True)
+
+    async def never(*_: Any) -> Any:
+        await asyncio.Event().wait()
+
+    async with asyncio.timeout(10):
+        await event_stream.EventStream(events())({"type": "http"}, never, never)
+    assert closed == [True]

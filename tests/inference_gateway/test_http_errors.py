@@ -1,0 +1,160 @@
+"""Bad input: the right status, the one error shape, the field's name and the remedy; and nothing in the log."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from tests.inference_gateway.http_harness import Gateway, gateway
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+OK = {"prompt": "Plain:"}
+TOO_LONG = "context_length_exceeded"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def plain() -> AsyncIterator[Gateway]:
+    """One gateway for all of these tests: whatever it refuses, it must go on."""
+    async with gateway() as running:
+        yield running
+        assert (await running.complete("Plain:"))["choices"][0]["text"] == " a plain text."
+
+
+def checked(response: httpx.Response, status: int) -> dict[str, Any]:
+    """The error of ``response``, whose shape is checked."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    [(name, error)] = response.json().items()
+    assert (name, set(error)) == ("error", {"message", "type", "param", "code"})
+    assert response.headers["x-request-id"]
+    told: dict[str, Any] = error
+    return told
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> Any:
+    """A client's mistake is no event for the operator beyond its access line."""
+    caplog.set_level(logging.INFO)
+    yield
+    own = ("inference_gateway", "http_api", "uvicorn.error", "asyncio")
+    said = [(record.name, record.getMessage()) for record in caplog.records if record.levelno >= logging.INFO]
+    assert [line for line in said if line[0].startswith(own) and "ready: model" not in line[1]] == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "param", "code", "told"),
+    [
+        ({"prompt": None}, 422, "prompt", "invalid_value", "list of strings"),
+        ({"prompt": ""}, 422, "prompt", "invalid_value", "must not be empty"),
+        ({"prompt": []}, 422, "prompt", "invalid_value", "must not be empty"),
+        ({"prompt": ["Plain:", ""]}, 422, "prompt", "invalid_value", "must not be empty"),
+        ({"prompt": [[]]}, 422, "prompt", "invalid_value", "must not be empty"),
+        ({"prompt": ["Plain:", 5]}, 422, "prompt", "invalid_value", "list of token ids"),
+        ({"prompt": {"text": "Plain:"}}, 422, "prompt", "invalid_value", "must be a string"),
+        ({"prompt": [1.5]}, 422, "prompt", "invalid_value", "list of token ids"),
+        ({"prompt": [True]}, 422, "prompt", "invalid_value", "list of token ids"),
+        ({"prompt": "\ud83d half"}, 422, "prompt", "invalid_value", "surrogate"),
+        ({"prompt": [1, 2, 407]}, 422, "prompt", "unknown_token", "from 0 to 406"),
+        ({"prompt": [1, -2]}, 422, "prompt", "unknown_token", "from 0 to 406"),
+        ({"prompt": ["Plain:"] * 17}, 422, "prompt", "too_many_choices", "at most 16"),
+        ({"n": 17}, 422, "n", "too_many_choices", "at most 16"),
+        ({"n": 0}, 422, "n", "invalid_value", "greater than or equal to 1"),
+        ({"max_tokens": -1}, 422, "max_tokens", "invalid_value", "greater than or equal to 1"),
+        ({"max_tokens": 0}, 422, "max_tokens", "invalid_value", "greater than or equal to 1"),
+        ({"max_tokens": "many"}, 422, "max_tokens", "invalid_value", "valid integer"),
+        ({"max_tokens": 255}, 400, "max_tokens", TOO_LONG, "at most 256 tokens"),
+        ({"prompt": "x" * 1000}, 400, "prompt", TOO_LONG, "the prompt has 1,000: shorten it to 255"),
+        ({"prompt": "x" * 900_000}, 400, "prompt", TOO_LONG, "the prompt has 900,000"),
+        ({"prompt": [5] * 256}, 400, "prompt", TOO_LONG, "the prompt has 256"),
+        ({"temperature": 2.1}, 422, "temperature", "invalid_value", "less than or equal to 2"),
+        ({"temperature": -0.1}, 422, "temperature", "invalid_value", "greater than or equal to 0"),
+        ({"top_p": 0}, 422, "top_p", "invalid_value", "greater than 0"),
+        ({"seed": 2**63}, 422, "seed", "invalid_value", "less than"),
+        ({"stop": ["a", "b", "c", "d", "e"]}, 422, "stop", "invalid_value", "at most 4"),
+        ({"stop": [""]}, 422, "stop", "invalid_value", "1 to 256 characters"),
+        ({"stop": "s" * 257}, 422, "stop", "invalid_value", "1 to 256 characters"),
+        ({"stop": 7}, 422, "stop", "invalid_value", "must be a string"),
+        ({"stream": "yes"}, 422, "stream", "invalid_value", "valid boolean"),
+        ({"stream_options": {"include_usage": True}}, 422, "stream_options", "invalid_value", "'stream': true"),
+        ({"stream_tool_events": True}, 422, "stream_tool_events", "invalid_value", "'stream': true"),
+        (
+            {"stream": True, "stream_options": {"usage": True}},
+            422,
+            "stream_options.usage",
+            "invalid_value",
+            "not a known",
+        ),
+        ({"model": "gpt-j"}, 404, "model", "model_not_found", "serves 'scripted'"),
+        ({"tools": ["Calculater"]}, 422, "tools", "unknown_tool", "the tools are: Calculator, "),
+        ({"tools": "Calculator"}, 422, "tools", "invalid_value", "valid list"),
+        ({"tools": [3]}, 422, "tools.0", "invalid_value", "valid string"),
+        ({"api_top_k": 1001}, 422, "api_top_k", "invalid_value", "less than or equal to 1000"),
+        ({"max_calls": -1}, 422, "max_calls", "invalid_value", "greater than or equal to 0"),
+        ({"max_call": 1}, 422, "max_call", "invalid_value", "not a known field"),
+        ({"tool_timeout": 0}, 422, "tool_timeout", "invalid_value", "greater than 0"),
+        ({"tool_context": {"date": "2026-13-01"}}, 422, "tool_context.date", "invalid_value", "YYYY-MM-DD"),
+        ({"tool_context": {"date": 1}}, 422, "tool_context.date", "invalid_value", "YYYY-MM-DD"),
+        ({"tool_context": {"day": "2026-11-20"}}, 422, "tool_context.day", "invalid_value", "not a known field"),
+        ({"logprobs": 1}, 400, "logprobs", "unsupported_parameter", "leave it out"),
+        ({"best_of": 3}, 400, "best_of", "unsupported_parameter", "leave it out"),
+        ({"suffix": "."}, 400, "suffix", "unsupported_parameter", "leave it out"),
+        ({"logit_bias": {"5": 1}}, 400, "logit_bias", "unsupported_parameter", "leave it out"),
+        ({"presence_penalty": 0.5}, 400, "presence_penalty", "unsupported_parameter", "leave it out"),
+        ({"frequency_penalty": -1}, 400, "frequency_penalty", "unsupported_parameter", "leave it out"),
+    ],
+)
+async def test_a_wrong_field(
+    plain: Gateway, fields: dict[str, Any], status: int, param: str, code: str, told: str
+) -> None:
+    content = json.dumps({**OK, **fields})
+    response = await plain.http.post("/v1/completions", content=content, headers={"Content-Type": "application/json"})
+    error = checked(response, status)
+    assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, code)
+    assert told in error["message"]
+    assert len(error["message"]) < 400
+
+
+@pytest.mark.parametrize(
+    ("content", "status", "param", "code"),
+    [
+        (b'{"prompt": "Plain:"', 400, None, "invalid_json"),
+        (b"", 422, None, "invalid_value"),
+        (b"[1]", 422, None, "invalid_value"),
+        (b"{}", 422, "prompt", "invalid_value"),
+        (b'{"prompt": "\xff"}', 400, None, "invalid_json"),
+        (b'{"prompt": "Plain:", "temperature": NaN}', 422, "temperature", "invalid_value"),
+        (b'{"prompt": "Plain:", "tool_timeout": Infinity}', 422, "tool_timeout", "invalid_value"),
+        (b'{"prompt": "Plain:", "logit_bias": {"1": NaN}}', 400, "logit_bias", "unsupported_parameter"),
+        (b"[" * 100_000, 400, None, "invalid_json"),
+        (b'{"prompt": "' + b"x" * 10_000_000 + b'"}', 413, None, "body_too_large"),
+    ],
+    ids=["cut", "nothing", "list", "empty", "not-utf8", "nan", "infinity", "nan-deep", "nested", "10-mb"],
+)
+async def test_a_wrong_body(plain: Gateway, content: bytes, status: int, param: str | None, code: str) -> None:
+    response = await plain.http.post("/v1/completions", content=content, headers={"Content-Type": "application/json"})
+    error = checked(response, status)
+    assert (error["param"], error["code"]) == (param, code)
+
+
+async def test_a_streamed_body_that_is_too_large(plain: Gateway) -> None:
+    async def endless() -> Any:
+        for _ in range(200):
+            yield b" " * 65_536
+
+    response = await plain.http.post("/v1/completions", content=endless(), headers={"Content-Type": "application/json"})
+    assert checked(response, 413)["code"] == "body_too_large"
+
+
+async def test_a_wrong_path_or_method(plain: Gateway) -> None:
+    assert checked(await plain.http.get("/v1/nothing"), 404)["code"] == "not_found"
+    response = await plain.http.get("/v1/completions")
+    assert checked(response, 405)["code"] == "method_not_allowed"
+    assert response.headers["allow"] == "POST"
+    assert checked(await plain.http.get("/v1/models/another"), 404)["code"] == "model_not_found"

@@ -1,0 +1,126 @@
+"""Models, tools, health, readiness, metrics, the page, and a request's id."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from inference_gateway.http import operations
+from services.calculator.app import build_app as calculator
+from tests.inference_gateway.http_harness import Gateway, gateway, serving
+from tests.toolformer import tool_service
+
+
+async def test_the_model_is_listed(plain: Gateway) -> None:
+    listed = (await plain.http.get("/v1/models")).json()
+    [model] = listed["data"]
+    assert listed["object"] == "list"
+    assert (model["id"], model["object"], model["max_model_len"]) == ("scripted", "model", 256)
+    assert model["created"] > 1_700_000_000
+    assert (await plain.http.get("/v1/models/scripted")).json() == model
+
+
+async def test_tools_are_listed_with_what_they_may_take_and_whether_they_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("TOOL_CHECK_SECONDS", "PROBE_CHECK_SECONDS"):
+        monkeypatch.setattr(operations, name, 30.0)  # a busy machine must not make a tool look down
+    async with serving(calculator()) as url, gateway({"Calculator": url}) as running:
+        listed = (await running.http.get("/v1/tools")).json()
+        ready = await running.http.get("/ready")
+    tools = {tool["name"]: tool for tool in listed["data"]}
+    assert list(tools)[:2] == ["Calculator", "Calendar"]
+    assert (tools["Calculator"]["ready"], tools["Calculator"]["reason"]) == (True, None)
+    assert tools["Calculator"]["limits"] == {"max_input_tokens": 64, "max_result_tokens": 24, "timeout_s": 2.0}
+    assert (tools["Calendar"]["ready"], tools["Calendar"]["takes_date"]) == (False, True)
+    assert "cannot be reached" in tools["Calendar"]["reason"]
+    assert (tools["WikiSearch"]["ready"], tools["WikiSearch"]["quoted"]) == (False, True)
+    assert ready.status_code == 200
+    assert ready.json()["model"] == "scripted"
+    assert {name: tool["ready"] for name, tool in ready.json()["tools"].items()} == {
+        name: tool["ready"] for name, tool in tools.items()
+    }
+
+
+async def test_a_tool_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TOOL_CHECK_SECONDS", "PROBE_CHECK_SECONDS"):
+        monkeypatch.setattr(operations, name, 0.05)
+    async with (
+        tool_service.serve(tool_service.silent) as hanging,
+        gateway({"Calendar": hanging.url}) as running,
+    ):
+        listed = (await running.http.get("/v1/tools")).json()["data"]
+        ready = await running.http.get("/ready")
+    [calendar] = [tool for tool in listed if tool["name"] == "Calendar"]
+    assert (calendar["ready"], "within 0.05 s" in calendar["reason"]) == (False, True)
+    assert ready.status_code == 200
+    assert ready.json()["tools"]["Calendar"]["ready"] is False
+
+
+async def test_metrics_count_what_happened(tooled: Gateway) -> None:
+    answer = await tooled.complete(["Sum:", "Same:"], max_calls=3)
+    await tooled.complete("Long:", max_tokens=5)
+    families = list(text_string_to_metric_families((await tooled.http.get("/metrics")).text))
+    values = {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
+    assert values["completions_total", "stop"] == 2
+    assert values["completions_total", "length"] == 1
+    assert values["tool_calls_total", "Calculator", "ok"] == 2
+    assert values["tool_calls_total", "Calculator", "repeated_call"] == 1
+    assert values["tool_call_duration_seconds_count", "Calculator"] == 2
+    assert values["time_to_first_token_seconds_count",] == 3
+    assert values["generation_tokens_total",] == answer["usage"]["completion_tokens"] + 5
+    assert values["tool_tokens_total",] == answer["usage"]["tool_tokens"] > 0
+    assert values["rolled_back_tokens_total",] == answer["usage"]["rolled_back_tokens"] > 0
+    assert values["num_requests_running",] == values["num_requests_waiting",] == values["num_requests_in_call",] == 0
+    assert ("http_requests_total", "/v1/completions", "200", "POST") in values
+
+
+async def test_waiting_and_calling_sequences_are_gauged() -> None:
+    async with (
+        tool_service.serve(tool_service.silent) as tool,
+        gateway({"Calculator": tool.url}, {"max_sequences": 2}) as running,
+    ):
+        body = {"prompt": ["Sum:"] * 5, "max_tokens": 40, "stream": True, "stream_tool_events": True}
+        async with running.http.stream("POST", "/v1/completions", json=body) as response:
+            told = ""
+            async for piece in response.aiter_text():
+                told += piece
+                if told.count("call_started") == 2:
+                    break
+            assert await running.metric("num_requests_in_call") == 2
+            assert await running.metric("num_requests_waiting") == 3
+            assert await running.metric("num_requests_running") == 0
+
+
+@pytest.mark.parametrize("given", ["abc-123", None, "x" * 129, "with space", "ö"])
+async def test_a_request_has_an_id_that_reaches_the_tools(given: str | None) -> None:
+    async with (
+        tool_service.serve(tool_service.capitals("Calculator")) as tool,
+        gateway({"Calculator": tool.url}) as running,
+    ):
+        headers = {b"X-Request-Id": given.encode()} if given else {}
+        body = {"prompt": "Sum:", "max_tokens": 40}
+        response = await running.http.post("/v1/completions", json=body, headers=headers)
+    returned = response.headers["x-request-id"]
+    assert returned == given if given == "abc-123" else re.fullmatch("[0-9a-f]{32}", returned)
+    assert [seen.headers["x-request-id"] for seen in tool.seen] == [returned]
+
+
+async def test_the_page_is_whole_and_asks_nobody_else(plain: Gateway) -> None:
+    response = await plain.http.get("/")
+    assert response.headers["content-type"] == "text/html; charset=utf-8"
+    assert "connect-src 'self'" in response.headers["content-security-policy"]
+    assert re.findall(r"""(?:src|href)=["'](?!/docs)([^"']+)""", response.text) == []
+
+
+async def test_the_api_describes_itself(plain: Gateway) -> None:
+    document = (await plain.http.get("/openapi.json")).json()
+    assert {"/v1/completions", "/v1/models", "/v1/models/{id}", "/v1/tools", "/health", "/ready", "/metrics"} <= set(
+        document["paths"]
+    )
+    readme = (Path(__file__).parents[2] / "inference_gateway" / "README.md").read_text()
+    for field in document["components"]["schemas"]["CompletionBody"]["properties"]:
+        assert f"`{field}`" in readme, f"the README does not tell of {field}"

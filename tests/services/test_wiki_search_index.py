@@ -1,0 +1,140 @@
+"""The index on disk: whole or not there, reused, replaced, refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from services.wiki_search import bundled
+from services.wiki_search.index import IndexBuildError, ensure_index, manifest_if_current, recipe_of
+from services.wiki_search.manifest import MANIFEST_NAME, UnusableIndexError, read_manifest
+from tests.services.wiki_search_pages import SECONDS, build
+
+pytestmark = pytest.mark.timeout(400)
+
+PAGE = {"wikipedia_id": "1", "wikipedia_title": "Oslo", "text": ["Oslo\n", "Oslo is a city.\n"]}
+
+
+@pytest.fixture
+def pages(tmp_path: Path) -> Path:
+    path = tmp_path / "pages.jsonl"
+    path.write_text(json.dumps(PAGE) + "\n")
+    return path
+
+
+def stamp(index: Path) -> int:
+    return (index / MANIFEST_NAME).stat().st_mtime_ns
+
+
+def test_an_index_is_built_reused_and_renewed(tmp_path: Path, pages: Path) -> None:
+    index = tmp_path / "deep" / "index"
+    first = ensure_index(index, str(pages), threads=1)
+    assert (first.pages, first.passages) == (1, 1)
+    assert first == read_manifest(index) == manifest_if_current(index, recipe_of(str(pages)))
+    built = stamp(index)
+
+    assert ensure_index(index, str(pages), threads=1) == first
+    assert stamp(index) == built
+
+    pages.write_text(json.dumps(PAGE) + "\n" + json.dumps({**PAGE, "wikipedia_id": "2"}) + "\n")
+    assert ensure_index(index, str(pages), threads=1).pages == 2
+    assert sorted(path.name for path in index.parent.iterdir()) == ["index", "index.lock"]
+
+
+def test_two_builders_at_once_build_once(tmp_path: Path, pages: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "services.wiki_search.index",
+        "--pages",
+        str(pages),
+        "--index",
+        str(tmp_path / "i"),
+    ]
+    builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    outcomes = [builder.communicate(timeout=SECONDS) for builder in builders]
+    assert [builder.returncode for builder in builders] == [0, 0]
+    assert outcomes[0][0] == outcomes[1][0]
+    assert sum("indexed 1 pages" in errors for _, errors in outcomes) == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "line 2 of pages.jsonl is not a KILT page"),
+        ("[]", "not a JSON object"),
+        ('{"wikipedia_id": "2", "wikipedia_title": "X"}', "text of page 2"),
+    ],
+)
+def test_a_bad_page_is_named_and_nothing_is_left(tmp_path: Path, pages: Path, line: str, complaint: str) -> None:
+    pages.write_text(json.dumps(PAGE) + "\n" + line + "\n")
+    with pytest.raises(IndexBuildError, match=complaint):
+        ensure_index(tmp_path / "index", str(pages))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["index.lock", "pages.jsonl"]
+
+
+def test_pages_without_text_are_refused(tmp_path: Path, pages: Path) -> None:
+    pages.write_text("\n")
+    with pytest.raises(IndexBuildError, match="holds no text"):
+        ensure_index(tmp_path / "index", str(pages))
+
+
+def test_a_missing_file_is_an_error_of_one_line(tmp_path: Path) -> None:
+    done = build(tmp_path / "nothing.jsonl", tmp_path / "index")
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert "--pages" in done.stderr
+    assert "nothing.jsonl" in done.stderr
+
+
+def test_a_folder_of_something_else_is_not_touched(tmp_path: Path, pages: Path) -> None:
+    index = tmp_path / "index"
+    index.mkdir()
+    (index / "thesis.txt").write_text("my only copy")
+    with pytest.raises(UnusableIndexError, match="not a finished index"):
+        ensure_index(index, str(pages))
+    assert (index / "thesis.txt").read_text() == "my only copy"
+
+
+def test_what_a_killed_builder_left_is_cleared_away(tmp_path: Path, pages: Path) -> None:
+    abandoned = tmp_path / ".index.building-abc"
+    abandoned.mkdir()
+    (abandoned / "pages.jsonl").write_text("half")
+    ensure_index(tmp_path / "index", str(pages), threads=1)
+    assert not abandoned.exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [(None, "no manifest.json"), ("{", "cannot be read"), ('{"pages": 3}', "cannot be read")],
+)
+def test_an_unfinished_index_is_refused_with_the_remedy(tmp_path: Path, content: str | None, complaint: str) -> None:
+    index = tmp_path / "index"
+    index.mkdir()
+    (index / "lucene").mkdir()
+    if content is not None:
+        (index / MANIFEST_NAME).write_text(content)
+    with pytest.raises(UnusableIndexError, match=f"{complaint}.*build it again"):
+        read_manifest(index)
+
+
+def test_an_index_of_another_format_is_refused(tmp_path: Path, pages: Path) -> None:
+    manifest = ensure_index(tmp_path / "index", str(pages), threads=1)
+    recipe = manifest.recipe.model_copy(update={"format": 99})
+    manifest.model_copy(update={"recipe": recipe}).write(tmp_path / "index")
+    with pytest.raises(UnusableIndexError, match="format 99"):
+        read_manifest(tmp_path / "index")
+
+
+def test_the_fingerprint_covers_every_module_the_bundled_pages_come_from() -> None:
+    program = (
+        "import sys, demo_world.encyclopedia as e\n"
+        "print(*sorted(m.removeprefix('demo_world.') for m in sys.modules if m.startswith('demo_world.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=SECONDS)
+    assert {*done.stdout.split(), "__init__"} == set(bundled.PAGE_MODULES)
+    assert bundled.fingerprint() == bundled.fingerprint()

@@ -1,0 +1,115 @@
+"""From Lucene's hits to one line; the terms here are plain lower-case words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.wiki_search.lucene import Hit
+from services.wiki_search.passages import Passage
+from services.wiki_search.ranking import EmptyQueryError, NoResultError, best_snippet, essence
+from services.wiki_search.snippets import snippet
+
+
+def terms(text: str) -> list[str]:
+    return [word for word in re.findall(r"\w+", text.casefold()) if word not in {"the", "of", "is", "a", "in"}]
+
+
+def hit(title: str, text: str, score: float = 1.0, number: int = 0) -> Hit:
+    return Hit(Passage(f"{title}-{number}", title, "", text), score)
+
+
+def test_the_sentence_with_the_wanted_word_is_shown() -> None:
+    text = "Oslo lies by a fjord. Its population is 700,000. Its mayor is new."
+    assert snippet("Oslo", text, frozenset({"population"}), terms) == "Oslo > Its population is 700,000."
+
+
+def test_the_shortest_run_with_all_wanted_words_is_shown() -> None:
+    text = "First. The mayor is new. The population grows. Last."
+    assert snippet("Oslo", text, frozenset({"mayor", "population"}), terms) == (
+        "Oslo > The mayor is new. The population grows."
+    )
+
+
+def test_without_a_wanted_word_the_beginning_is_shown() -> None:
+    assert snippet("Oslo", "It lies by a fjord. More.", frozenset({"xyzzy"}), terms).startswith("Oslo > It lies")
+
+
+def test_a_long_sentence_is_cut_around_its_words() -> None:
+    text = "; ".join(f"City{n}: {n},000" for n in range(60)) + "."
+    shown = snippet("Cities", text, frozenset({"city41"}), terms, 80)
+    assert shown.startswith("Cities > …City41: 41,000; ")
+    assert shown.endswith("…")
+    assert len(shown) <= 80
+
+
+@given(st.text(min_size=1), st.text(min_size=1), st.frozensets(st.sampled_from("abc")), st.integers(60, 300))
+def test_no_snippet_is_too_long(title: str, text: str, wanted: frozenset[str], limit: int) -> None:
+    assert len(snippet(title, text, wanted, terms, limit)) <= limit
+
+
+def test_cuts_fall_between_words() -> None:
+    shown = snippet("Oslo", "alpha beta gamma " * 30, frozenset(), terms, 60)
+    assert re.fullmatch(r"Oslo > (?:alpha |beta |gamma )*(?:alpha|beta|gamma)…", shown)
+
+
+@pytest.mark.parametrize(
+    ("query", "words"),
+    [
+        ("What is the population of Oslo?", "is the population of Oslo?"),
+        ("How many people live in Oslo?", "people live in Oslo?"),
+        ("population of Oslo", "population of Oslo"),
+        ("Who", "Who"),
+        ("", ""),
+    ],
+)
+def test_question_words_are_left_out_unless_nothing_else_is_there(query: str, words: str) -> None:
+    assert essence(query) == words
+
+
+def test_the_first_hits_page_gives_its_best_passage() -> None:
+    hits = [
+        hit("Oslo", "Short one.", 3.0, 2),
+        hit("Oslo", "The population is 7.", 2.9, 0),
+        hit("Bergen", "Population 9."),
+    ]
+    assert best_snippet("population of Oslo", hits, terms) == "Oslo > The population is 7."
+
+
+def test_among_equal_passages_the_earliest_is_taken() -> None:
+    hits = [hit("Oslo", "Third.", 3.0, 2), hit("Oslo", "Opening.", 2.9, 0)]
+    assert best_snippet("Oslo", hits, terms) == "Oslo > Opening."
+
+
+def test_a_page_that_the_query_names_beats_its_stem_twin() -> None:
+    hits = [hit("Nan", "Nan has 5.", 3.0), hit("Nanning", "Nanning has 7.", 2.9)]
+    assert best_snippet("Nanning", hits, terms) == "Nanning > Nanning has 7."
+
+
+def test_a_named_page_that_ranks_far_below_does_not_win() -> None:
+    hits = [hit("World Cup 2010", "Spain won the cup.", 9.0), hit("Spain", "Spain is large.", 3.0)]
+    assert best_snippet("which country won: Spain?", hits, terms).startswith("World Cup 2010 > ")
+
+
+def test_a_named_page_that_says_less_does_not_win() -> None:
+    hits = [hit("Spain", "Spain is large.", 9.0), hit("Holidays in Spain", "Book Day: April 23.", 8.9)]
+    assert best_snippet("Book Day in Spain", hits, terms).startswith("Holidays in Spain > ")
+
+
+def test_accents_and_case_do_not_hide_a_named_page() -> None:
+    hits = [hit("Paul", "Paul.", 3.0), hit("São Paulo", "A city.", 2.8)]
+    assert best_snippet("population of sao paulo", hits, terms) == "São Paulo > A city."
+
+
+@pytest.mark.parametrize("query", ["", "  ", "?!", "the of"])
+def test_a_query_without_words_is_named(query: str) -> None:
+    with pytest.raises(EmptyQueryError, match="no word"):
+        best_snippet(query, [], terms)
+
+
+def test_no_hit_is_named() -> None:
+    with pytest.raises(NoResultError, match="no page"):
+        best_snippet("xyzzy", [], terms)

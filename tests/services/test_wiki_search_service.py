@@ -1,0 +1,239 @@
+"""The service on the real Lucene, in a process of its own: once Java runs in a process, that must not fork."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from demo_world import facts
+from demo_world.titles import city_titles
+from services.wiki_search.app import INFO
+from services.wiki_search.manifest import read_manifest
+from tests.http_api.process import ServerProcess, started
+from tests.services.test_base_readmes import as_request, comparable, shown
+from tests.services.wiki_search_pages import build, write_small_encyclopedia
+
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wiki_search")
+    count = write_small_encyclopedia(folder / "pages.jsonl")
+    done = build(folder / "pages.jsonl", folder / "index")
+    assert done.returncode == 0, done.stderr
+    assert read_manifest(folder / "index").pages == count
+    return folder / "index"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def service(index: Path) -> AsyncIterator[httpx.AsyncClient]:
+    environment = {"TOOLFORMER_WIKI_SEARCH_INDEX": str(index), "TOOLFORMER_WIKI_SEARCH_PORT": "0"}
+    async with started("services.wiki_search", env=environment) as server:
+        url = await server.url()
+        assert await line_after_a_long_wait(server, "ready after")
+        log = asyncio.create_task(rest_of_log(server))
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            yield client
+        server.process.terminate()
+        assert "ERROR" not in await asyncio.wait_for(log, 60)
+        assert await asyncio.wait_for(server.process.wait(), 60) == 0
+
+
+async def rest_of_log(server: ServerProcess) -> str:
+    """What the server logs from here on; reading it keeps the pipe from filling up, for as long as the server runs."""
+    assert server.process.stderr is not None
+    return (await server.process.stderr.read()).decode()
+
+
+async def line_after_a_long_wait(server: ServerProcess, text: str) -> bool:
+    """Whether a line with `text` comes while a whole index is built, which takes a busy machine minutes."""
+    assert server.process.stderr is not None
+    async with asyncio.timeout(300):
+        while line := (await server.process.stderr.readline()).decode():
+            if text in line:
+                return True
+    return False
+
+
+async def call(service: httpx.AsyncClient, query: str) -> dict[str, Any]:
+    answer = await service.post("/call", json={"input": query})
+    assert answer.status_code == 200, answer.text
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+async def test_the_documented_example_is_true(service: httpx.AsyncClient) -> None:
+    assert (await call(service, INFO.example_input))["output"] == INFO.example_output
+
+
+@pytest.mark.parametrize(
+    ("query", "output"),
+    [
+        ("capital of Australia", "Australia > Australia has its capital at Canberra"),
+        ("What is the currency of Japan?", "Japan > In Japan the currency is the Japanese Yen (JPY)."),
+        ("sao paulo population", "São Paulo > São Paulo is a city in Brazil"),
+        ("Statehood Day in Slovenia", "Public holidays in Slovenia > "),
+        ("How many people live in Nairobi?", "Nairobi > Nairobi is the capital of Kenya"),
+    ],
+)
+async def test_questions_are_answered(service: httpx.AsyncClient, query: str, output: str) -> None:
+    assert (await call(service, query))["output"].startswith(output)
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ("", "empty_query"),
+        ("   ", "empty_query"),
+        ("?!*&", "empty_query"),
+        ("the", "empty_query"),
+        ("xqzzyv", "no_result"),
+    ],
+)
+async def test_no_answer_has_a_reason(service: httpx.AsyncClient, query: str, code: str) -> None:
+    body = await call(service, query)
+    assert body["output"] is None
+    assert body["error"]["code"] == code
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        'Tokyo" AND (title:x OR *:*) +-!{}[]^~\\/',
+        "Tokyo 😀 \x00 \u202eطوكيو\u202c",
+        "طوكيو 東京 Токио Tokyo",
+        "Tokyo\n\t\r\u2028population",
+        "Tokyo AND OR NOT",
+        "Tokyo " + "x" * 490,
+    ],
+)
+async def test_any_text_is_a_safe_query(service: httpx.AsyncClient, query: str) -> None:
+    assert (await call(service, query))["output"].startswith("Tokyo > ")
+
+
+async def test_a_query_beyond_the_limit_is_refused(service: httpx.AsyncClient) -> None:
+    assert (await call(service, "x" * 501))["error"]["code"] == "input_too_long"
+    assert (await service.get("/search", params={"query": "x" * 501})).status_code == 422
+
+
+async def test_many_at_once_get_their_own_answers(service: httpx.AsyncClient) -> None:
+    titles = city_titles()
+    cities = [city for city in facts.cities()[:300] if city in facts.unique_cities()][:120]
+    batches = [cities[start : start + 10] for start in range(0, 60, 10)]
+    singles = [call(service, f"{titles[city.key]} population") for city in cities[60:]]
+    grouped = [
+        service.post("/calls", json={"calls": [{"input": f"population of {city.name}"} for city in batch]})
+        for batch in batches
+    ]
+    answers = await asyncio.gather(*singles)
+    for city, answer in zip(cities[60:], answers, strict=True):
+        assert answer["output"].startswith(f"{city.name} > ")
+        assert f"{city.population:,}" in answer["output"]
+    for batch, response in zip(batches, await asyncio.gather(*grouped), strict=True):
+        for city, answer in zip(batch, response.json()["calls"], strict=True):
+            assert f"{city.population:,}" in answer["output"]
+
+
+async def test_search_lists_hits_best_first_and_pages_through_them(service: httpx.AsyncClient) -> None:
+    async def hits(**parameters: str | int) -> list[dict[str, Any]]:
+        response = await service.get("/search", params={"query": "capital of Japan", **parameters})
+        assert response.status_code == 200
+        found: list[dict[str, Any]] = response.json()["hits"]
+        return found
+
+    first = await hits(k=8)
+    assert len(first) == 8
+    assert [hit["score"] for hit in first] == sorted((hit["score"] for hit in first), reverse=True)
+    assert first[0]["title"] == "Japan"
+    assert first[0].keys() == {"passage_id", "title", "section", "text", "score"}
+    assert await hits(k=3, offset=5) == first[5:]
+    assert await hits(k=5, offset=1000) == []
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [{}, {"query": ""}, {"query": "?"}, {"query": "x", "k": 0}, {"query": "x", "k": 101}, {"query": "x", "offset": -1}],
+)
+async def test_bad_parameters_have_the_error_shape(service: httpx.AsyncClient, parameters: dict[str, Any]) -> None:
+    response = await service.get("/search", params=parameters)
+    assert response.status_code == 422
+    assert response.json()["error"].keys() == {"message", "type", "param", "code"}
+
+
+@pytest.mark.parametrize("damage", ["no manifest", "too few passages", "no lucene", "missing"])
+async def test_an_index_that_is_not_whole_is_refused(index: Path, tmp_path: Path, damage: str) -> None:
+    broken = tmp_path / "index"
+    if damage != "missing":
+        broken.mkdir()
+        (broken / "lucene").symlink_to(index / "lucene")
+        manifest = read_manifest(index)
+        manifest.model_copy(update={"passages": manifest.passages + 1}).write(broken)
+    if damage == "no manifest":
+        (broken / "manifest.json").unlink()
+    if damage == "no lucene":
+        (broken / "lucene").unlink()
+        (broken / "lucene").mkdir()
+    environment = {"TOOLFORMER_WIKI_SEARCH_INDEX": str(broken), "TOOLFORMER_WIKI_SEARCH_PORT": "0"}
+    async with started("services.wiki_search", env=environment) as server:
+        url = await server.url()
+        assert "could not start" in await server.line_with("ERROR")
+        log = asyncio.create_task(rest_of_log(server))
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            ready = await client.get("/ready")
+        assert ready.status_code == 503
+        assert "build" in ready.json()["error"]["message"]
+        server.process.terminate()
+        await asyncio.wait_for(log, 60)
+
+
+@pytest.mark.slow
+async def test_the_bundled_index_is_built_once_and_finds_cities_by_name(tmp_path: Path) -> None:
+    environment = {"TOOLFORMER_DATA_DIR": str(tmp_path), "TOOLFORMER_WIKI_SEARCH_PORT": "0"}
+    async with started("services.wiki_search", env=environment) as server:
+        url = await server.url()
+        async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+            assert (await client.get("/ready")).status_code == 503
+            assert await line_after_a_long_wait(server, "ready after")
+            log = asyncio.create_task(rest_of_log(server))
+            assert (await client.get("/ready")).status_code == 200
+            await _found_by_name(client)
+            await _readme_is_true(client)
+        server.process.terminate()
+        assert "ERROR" not in await asyncio.wait_for(log, 60)
+    async with started("services.wiki_search", env=environment) as server:
+        assert await line_after_a_long_wait(server, "ready after")
+        assert not any("indexing" in line for line in server.lines)
+    assert read_manifest(tmp_path / "wiki_search" / "index").pages > 10_000
+
+
+async def _found_by_name(client: httpx.AsyncClient) -> None:
+    titles = city_titles()
+    cities = random.Random(20).sample([city for city in facts.cities() if city.key in titles], 500)
+    for phrasing in ("population of {}", "{} population", "How many people live in {}?"):
+        right = 0
+        for start in range(0, len(cities), 50):
+            batch = cities[start : start + 50]
+            calls = [{"input": phrasing.format(titles[city.key])} for city in batch]
+            answers = (await client.post("/calls", json={"calls": calls})).json()["calls"]
+            for city, answer in zip(batch, answers, strict=True):
+                output = answer["output"] or ""
+                right += output.startswith(f"{titles[city.key]} > ") and f"{city.population:,}" in output
+        assert right / len(cities) > 0.97, phrasing
+
+
+async def _readme_is_true(client: httpx.AsyncClient) -> None:
+    examples = shown("wiki_search")
+    assert examples
+    for command, answer in examples:
+        request = as_request(command)
+        request.url = client.base_url.join(request.url.raw_path.decode())
+        response = await client.send(request)
+        assert comparable(response.text) == comparable(answer), command

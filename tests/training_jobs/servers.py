@@ -1,0 +1,103 @@
+"""Real HTTP servers for these tests, each in a thread of this process."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import uvicorn
+
+from demo_world.encyclopedia import pages
+from services.base import Call, ServiceInfo, ToolFailure, create_app
+from services.calculator.app import build_app as calculator_app
+from services.calendar.app import build_app as calendar_app
+from toolformer.tools import ToolRegistry
+
+
+class _Started(uvicorn.Server):
+    """A server that says when it listens."""
+
+    def __init__(self, app: Any) -> None:
+        super().__init__(uvicorn.Config(app, log_level="error", lifespan="on"))
+        self.listening = threading.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self.listening.set()
+
+
+@contextlib.contextmanager
+def serve(app: Any) -> Iterator[str]:
+    """Serve ``app`` on a free port and give its base URL."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        server = _Started(app)
+        thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+        thread.start()
+        assert server.listening.wait(20), "the server did not start"
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join(20)
+
+
+class LeadSentences:
+    """An encyclopedia without an index: answers a query that begins with a page's title with that page's first
+    paragraphs."""
+
+    def __init__(self, unknown: Callable[[str], bool] = lambda query: False) -> None:
+        self._pages = {page.title: " ".join((*page.lead, *_paragraphs(page.sections))) for page in pages()}
+        self._unknown = unknown
+
+    async def start(self) -> None:
+        """There is nothing to load."""
+
+    async def stop(self) -> None:
+        """There is nothing to release."""
+
+    async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
+        """The page whose title begins the query."""
+        return [self._one(call.input) for call in calls]
+
+    def _one(self, query: str) -> str | ToolFailure:
+        words = query.split()
+        titles = (" ".join(words[:end]) for end in range(len(words), 0, -1))
+        found = next((title for title in titles if title in self._pages), None)
+        if found is None or self._unknown(query):
+            return ToolFailure("no_result", "no passage has any of these words")
+        return f"{found} > {self._pages[found]}"
+
+
+def _paragraphs(sections: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
+    for _, paragraphs in sections:
+        yield from paragraphs
+
+
+_SEARCH = ServiceInfo(
+    tool="WikiSearch", service="wiki_search", title="WikiSearch", description="Finds a page.", version="1.0.0",
+    input_description="Search words.", example_input="Ljubljana population", example_output="Ljubljana > a city",
+)  # fmt: skip
+
+
+@contextlib.contextmanager
+def tool_services(unknown: Callable[[str], bool] = lambda query: False) -> Iterator[ToolRegistry]:
+    """The real calculator and calendar and :class:`LeadSentences`; gives a registry with their addresses.
+
+    ``unknown`` says which queries the encyclopedia has no answer to.
+    """
+    with (
+        serve(calculator_app()) as calculator,
+        serve(calendar_app()) as calendar,
+        serve(create_app(_SEARCH, LeadSentences(unknown))) as search,
+    ):
+        yield ToolRegistry.load(
+            environ={
+                "TOOLFORMER_TOOL_CALCULATOR_URL": calculator,
+                "TOOLFORMER_TOOL_CALENDAR_URL": calendar,
+                "TOOLFORMER_TOOL_WIKISEARCH_URL": search,
+            }
+        )

@@ -1,0 +1,144 @@
+"""Pretraining: it learns, resumes to the very same losses after a kill, and refuses another run's checkpoint."""
+
+import json
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from language_model.config import GPTJConfig
+from language_model.gptj import GPTJ
+from training_jobs.batches import Tokens, batches_from, epoch_batches, make_batch
+from training_jobs.pretrain import Recipe, batch_loss, main, pretrain
+from training_jobs.tokenizer import save_tokenizer, train_tokenizer
+
+TINY = Recipe(
+    steps=24,
+    batch_tokens=256,
+    width=16,
+    layers=2,
+    heads=2,
+    rotary_dim=4,
+    positions=64,
+    checkpoint_every=5,
+    peak_rate=1e-2,
+)
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Documents in which a short pattern repeats, so that there is something to learn."""
+    out = tmp_path_factory.mktemp("corpus")
+    save_tokenizer(train_tokenizer(["1 2 3"], vocab_size=300), out)
+    rng = random.Random(0)
+    documents = []
+    for _ in range(200):
+        pattern = [rng.randrange(1, 12) for _ in range(3)]
+        ids = (pattern * 20)[: rng.randrange(6, 60)]
+        documents.append((ids, [True] * len(ids)))
+    Tokens.of(documents).save(out)
+    return out
+
+
+def losses(run: Path) -> list[float]:
+    return [json.loads(line)["loss"] for line in (run / "loss.jsonl").read_text().splitlines()]
+
+
+def test_the_loss_falls_and_the_model_can_be_loaded(corpus: Path, tmp_path: Path) -> None:
+    model = pretrain(corpus, tmp_path, TINY)
+    logged = losses(tmp_path)
+    assert len(logged) == TINY.steps
+    assert sum(logged[-4:]) / 4 < sum(logged[:4]) / 4 - 0.3
+    loaded = GPTJ.from_pretrained(tmp_path / "model")
+    ids = torch.tensor([[1, 2, 3]])
+    assert torch.equal(loaded(ids), model(ids))
+    assert (tmp_path / "model" / "tokenizer.json").exists()
+
+
+def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(corpus: Path, tmp_path: Path) -> None:
+    pretrain(corpus, tmp_path / "whole", TINY)
+    pretrain(corpus, tmp_path / "parts", TINY, stop_after=7)
+    assert not (tmp_path / "parts" / "model").exists()
+    pretrain(corpus, tmp_path / "parts", TINY, stop_after=9)
+    pretrain(corpus, tmp_path / "parts", TINY)
+    assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
+    whole, parts = (GPTJ.from_pretrained(tmp_path / name / "model").state_dict() for name in ("whole", "parts"))
+    assert all(torch.equal(whole[name], parts[name]) for name in whole)
+
+
+def test_a_killed_process_resumes_to_the_same_losses(corpus: Path, tmp_path: Path) -> None:
+    pretrain(corpus, tmp_path / "whole", TINY)
+    # The child kills itself in the middle of a step, past a checkpoint: no handler runs, nothing is flushed.
+    program = (
+        "import os, signal, sys; from pathlib import Path; from training_jobs import pretrain as job\n"
+        "from tests.training_jobs.test_pretrain import TINY\n"
+        "step = job._train_step\n"
+        "def dying(model, optimizer, batch, recipe, number):\n"
+        "    if number == 13: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "    return step(model, optimizer, batch, recipe, number)\n"
+        "job._train_step = dying\n"
+        "job.pretrain(Path(sys.argv[1]), Path(sys.argv[2]), TINY)\n"
+    )
+    killed = subprocess.run(
+        [sys.executable, "-c", program, corpus, tmp_path / "killed"],
+        env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, timeout=100,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr.decode()
+    assert len(losses(tmp_path / "killed")) == 13
+    pretrain(corpus, tmp_path / "killed", TINY)
+    assert losses(tmp_path / "killed") == pytest.approx(losses(tmp_path / "whole"), abs=1e-5)
+
+
+def test_another_recipe_does_not_go_on_with_this_run(corpus: Path, tmp_path: Path) -> None:
+    pretrain(corpus, tmp_path, TINY, stop_after=1)
+    with pytest.raises(ValueError, match="peak_rate"):
+        pretrain(corpus, tmp_path, replace(TINY, peak_rate=1e-3))
+
+
+def test_a_missing_corpus_is_named_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--corpus", str(tmp_path / "none"), "--out", str(tmp_path / "run"), "--steps", "1"])
+    assert "training_jobs.corpus" in capsys.readouterr().err
+
+
+def test_the_rate_warms_up_and_falls_along_a_cosine() -> None:
+    recipe = Recipe(steps=100, warmup=0.1, peak_rate=1.0, final_rate=0.0)
+    assert recipe.rate(0) == pytest.approx(0.1)
+    assert recipe.rate(9) == pytest.approx(1.0)
+    assert recipe.rate(55) == pytest.approx(0.5)
+    assert recipe.rate(99) == pytest.approx(0.0, abs=1e-3)
+
+
+def test_tokens_that_are_not_learned_do_not_count(corpus: Path) -> None:
+    config = GPTJConfig(vocab_size=300, n_positions=64, n_embd=16, n_layer=1, n_head=2, rotary_dim=4)
+    model = GPTJ.from_config(config).eval()
+    tokens = Tokens.of([([5, 6, 7, 8], [True, True, False, True]), ([9, 10], [True, True])])
+    batch = make_batch(tokens, [0, 1], max_length=64)
+    log_probs = torch.log_softmax(model(batch.ids), -1)
+    expected = -(log_probs[0, 0, 6] + log_probs[0, 2, 8] + log_probs[1, 0, 10]) / 3
+    assert batch_loss(model, batch).item() == pytest.approx(expected.item(), abs=1e-6)
+    assert math.isfinite(expected.item())
+
+
+def test_an_epoch_reads_every_document_once_within_the_budget(corpus: Path) -> None:
+    tokens = Tokens.load(corpus)
+    batches = epoch_batches(tokens, batch_tokens=256, max_length=64, seed=0, epoch=0)
+    assert sorted(number for batch in batches for number in batch) == list(range(tokens.documents))
+    assert all(make_batch(tokens, batch, max_length=64).ids.numel() <= 256 for batch in batches)
+    assert epoch_batches(tokens, batch_tokens=256, max_length=64, seed=0, epoch=1) != batches
+
+
+def test_batches_from_a_step_are_those_after_it(corpus: Path) -> None:
+    tokens = Tokens.load(corpus)
+    per_epoch = len(epoch_batches(tokens, batch_tokens=256, max_length=64, seed=0, epoch=0))
+    from_start = batches_from(tokens, step=0, batch_tokens=256, max_length=64, seed=0)
+    skipped = [next(from_start) for _ in range(per_epoch + 3)]
+    later = batches_from(tokens, step=per_epoch + 2, batch_tokens=256, max_length=64, seed=0)
+    assert torch.equal(next(later).ids, skipped[-1].ids)
