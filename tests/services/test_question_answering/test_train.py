@@ -110,3 +110,19 @@ async def test_what_was_trained_is_served(straight: tuple[Path, Models], tmp_pat
     assert report.questions == 5
     assert report.recall[20] >= report.recall[5] >= report.recall[1]
     assert sum(count for _, count in report.by_relation.values()) == 5
+
+
+@pytest.mark.timeout(600)
+async def test_without_an_index_the_bundled_encyclopedia_is_embedded_once(
+    straight: tuple[Path, Models], tmp_path: Path
+) -> None:
+    index = tmp_path / "var" / "index"
+    written = []
+    for _ in range(2):
+        engine = QuestionAnsweringEngine(straight[0] / "model", index, build_bundled=True)
+        await engine.start()
+        answered = await engine._gatherer.ask("What is the population of Ljubljana?")  # type: ignore[union-attr]
+        assert len(answered.found) == 5
+        await engine.stop()
+        written.append((index / "vectors.faiss").stat().st_mtime_ns)
+    assert written[0] == written[1]
