@@ -1,0 +1,146 @@
+"""Question answering as a service."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Annotated, Final
+
+from fastapi import APIRouter, FastAPI, Query
+from pydantic import BaseModel, Field
+from pydantic_settings import BaseSettings
+
+from http_api import ApiError, UnicodeText, documented_errors
+from services.base import ConfigurationError, ServiceInfo, create_app, read_settings
+from services.question_answering.checkpoint import ModelError, Precision
+from services.question_answering.checkpoint import read_settings as read_model_settings
+from services.question_answering.engine import Options, QuestionAnsweringEngine
+from services.question_answering.index_folder import UnusableIndexError, read_manifest
+from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
+
+MAX_QUESTION_CHARS: Final = 500
+BUNDLED_MODEL: Final = Path(__file__).parents[2] / "models" / "question_answering"
+
+INFO = ServiceInfo(
+    tool="QA",
+    service="question_answering",
+    title="Question answering",
+    description="Answers a factual question in a few words, from passages of an encyclopedia.",
+    version="1.0.0",
+    input_description="A question in English about one fact.",
+    example_input="What is the population of Ljubljana?",
+    example_output="272,220",
+    max_input_chars=MAX_QUESTION_CHARS,
+    max_in_flight=128,
+    answer_seconds=60.0,
+)
+
+
+class QuestionAnsweringSettings(BaseSettings):
+    """``TOOLFORMER_QUESTION_ANSWERING_MODEL``, ``_INDEX``, ``_DEVICE``, ... and ``TOOLFORMER_DATA_DIR``."""
+
+    model: Path = BUNDLED_MODEL
+    index: Path | None = None
+    """A finished index; without one the bundled encyclopedia is embedded under the data folder, once."""
+    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
+    precision: Precision = "float32"
+    threads: int | None = Field(None, ge=1, le=256)
+    passages: int | None = Field(None, ge=1, le=100)
+    probes: int = Field(DEFAULT_PROBES, ge=1)
+    refine: int = Field(DEFAULT_REFINE, ge=1, le=1_000)
+    min_score: float = Field(0.0, ge=0.0, le=1.0)
+    wait_ms: float = Field(5.0, ge=0.0, le=1_000.0)
+    data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
+
+
+class UsedPassage(BaseModel):
+    """A passage that the answer was read from."""
+
+    id: str
+    title: str = Field(description="The page's title, and after a colon its section.")
+    text: str
+    score: float = Field(description="Dot product of the question's and the passage's vectors.")
+
+
+class AnswerWithPassages(BaseModel):
+    """An answer and what it was read from."""
+
+    question: str
+    answer: str
+    score: float = Field(description="How sure the reader is: the geometric mean of its tokens' probabilities.")
+    passages: list[UsedPassage] = Field(description="Best first.")
+
+
+def _router(engine: QuestionAnsweringEngine) -> APIRouter:
+    router = APIRouter(tags=["question answering"])
+
+    @router.get("/answer", summary="Answer a question", responses=documented_errors(422))
+    async def answer(
+        question: Annotated[
+            UnicodeText,
+            Query(max_length=MAX_QUESTION_CHARS, description=INFO.input_description, examples=[INFO.example_input]),
+        ],
+    ) -> AnswerWithPassages:
+        """The answer and the passages it was read from; 422 with the reason as `code` where there is none."""
+        try:
+            async with asyncio.timeout(INFO.answer_seconds):
+                answered = await engine.ask(question)
+        except TimeoutError:
+            message = f"the tool did not answer within {INFO.answer_seconds:g} seconds"
+            raise ApiError(503, message, code="timeout", headers={"Retry-After": "2"}) from None
+        return AnswerWithPassages(
+            question=question,
+            answer=answered.answer,
+            score=round(answered.score, 4),
+            passages=[
+                UsedPassage(
+                    id=one.passage.id, title=one.passage.heading, text=one.passage.text, score=round(one.score, 4)
+                )
+                for one in answered.found
+            ],
+        )
+
+    return router
+
+
+def build_app(settings: QuestionAnsweringSettings | None = None) -> FastAPI:
+    """The service's app.
+
+    Args:
+        settings: by default those of the environment.
+
+    Raises:
+        ConfigurationError: a setting cannot hold, or names a model or an index that is missing or incomplete.
+    """
+    settings = settings or read_settings(QuestionAnsweringSettings, INFO.service)
+    _require_model_and_index(settings)
+    engine = QuestionAnsweringEngine(
+        settings.model,
+        settings.index or settings.data_dir / INFO.service / "index",
+        build_bundled=settings.index is None,
+        options=Options(
+            device=settings.device,
+            precision=settings.precision,
+            threads=settings.threads,
+            passages=settings.passages,
+            probes=settings.probes,
+            refine=settings.refine,
+            min_score=settings.min_score,
+            wait_s=settings.wait_ms / 1_000,
+        ),
+    )
+    return create_app(INFO, engine, _router(engine))
+
+
+def _require_model_and_index(settings: QuestionAnsweringSettings) -> None:
+    """Fail at once, in one line, instead of staying up without ever becoming ready."""
+    try:
+        read_model_settings(settings.model)
+    except ModelError as error:
+        remedy = "services/question_answering/README.md says how to convert or train one"
+        raise ConfigurationError(f"TOOLFORMER_QUESTION_ANSWERING_MODEL: {error}; {remedy}") from error
+    if settings.index is not None:
+        try:
+            read_manifest(settings.index)
+        except UnusableIndexError as error:
+            raise ConfigurationError(f"TOOLFORMER_QUESTION_ANSWERING_INDEX: {error}") from error

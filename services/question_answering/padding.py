@@ -1,0 +1,51 @@
+"""Token ids of texts of different lengths, as rectangles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+
+def encoded(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
+    """Ids of each text with its special tokens, at most ``max_tokens``; what is cut off is the text's end, never its
+    closing mark."""
+    special = tokenizer.num_special_tokens_to_add(False)
+    found = []
+    for encoding in tokenizer.encode_batch(list(texts)):
+        ids: list[int] = encoding.ids
+        if len(ids) > max_tokens:
+            marks = encoding.special_tokens_mask
+            closing = special - sum(1 for _ in _leading(marks))
+            ids = ids[: max_tokens - closing] + ids[len(ids) - closing :]
+        found.append(ids)
+    return found
+
+
+def _leading(marks: Sequence[int]) -> Iterator[int]:
+    for mark in marks:
+        if not mark:
+            return
+        yield mark
+
+
+def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
+    """Ids (rows, longest) filled up with ``pad_id``, and a mask that is true on tokens."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([[*row, *[pad_id] * (longest - len(row))] for row in rows], device=device)
+    lengths = torch.tensor([len(row) for row in rows], device=device)
+    return ids, torch.arange(longest, device=device) < lengths[:, None]
+
+
+def text_batches(rows: Sequence[Sequence[int]], tokens: int) -> Iterator[list[int]]:
+    """The rows' numbers in batches of at most ``tokens`` after padding (or one row), alike lengths together."""
+    batch: list[int] = []
+    for number in sorted(range(len(rows)), key=lambda number: len(rows[number])):
+        if batch and (len(batch) + 1) * len(rows[number]) > tokens:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch

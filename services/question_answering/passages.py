@@ -1,0 +1,167 @@
+"""Passages: what is retrieved and read. Pages in KILT's shape are cut into them; on disk they are JSON lines."""
+
+from __future__ import annotations
+
+import json
+import mmap
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+PASSAGES_FILE: Final = "passages.jsonl"
+OFFSETS_FILE: Final = "passages.offsets.npy"
+_SECTION: Final = "Section::::"
+_BULLET: Final = "BULLET::::"
+
+
+class MalformedPassageError(ValueError):
+    """A record is not a passage or a page; the message names the field and what it should hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of one page. ``heading`` is the page's title, and after a colon its section where there is one."""
+
+    id: str
+    heading: str
+    text: str
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> Passage:
+        """The passage in a record of Atlas' passage files: ``id``, ``text``, and where given ``title``, ``section``.
+
+        Raises:
+            MalformedPassageError: a field is missing or no text.
+        """
+        title, section, text = record.get("title") or "", record.get("section") or "", record.get("text")
+        if not isinstance(text, str) or not isinstance(title, str) or not isinstance(section, str):
+            raise MalformedPassageError("'text', 'title' and 'section' must be texts, and 'text' must be given")
+        if "id" not in record:
+            raise MalformedPassageError("'id' is missing: give each passage a unique one")
+        return cls(str(record["id"]), f"{title}: {section}" if section else title, text)
+
+    def record(self) -> dict[str, str]:
+        """The passage as a record that `of_record` reads."""
+        return {"id": self.id, "title": self.heading, "text": self.text}
+
+
+def split_page(page: Mapping[str, Any], max_words: int) -> Iterator[Passage]:
+    """The passages of a page of a KILT knowledge source, in order.
+
+    Paragraphs of one section are put together while they have at most ``max_words`` words; a longer paragraph stays
+    whole, a list's items are joined by semicolons.
+
+    Raises:
+        MalformedPassageError: ``wikipedia_id``, ``wikipedia_title`` or ``text`` is missing or wrongly typed.
+    """
+    page_id, title, lines = (page.get(name) for name in ("wikipedia_id", "wikipedia_title", "text"))
+    if not isinstance(page_id, str) or not isinstance(title, str) or not isinstance(lines, list):
+        raise MalformedPassageError("a page needs the texts 'wikipedia_id' and 'wikipedia_title' and the list 'text'")
+    number = 0
+    for section, paragraphs in _sections(title, lines):
+        for text in _packed(paragraphs, max_words):
+            yield Passage(f"{page_id}-{number}", f"{title}: {section}" if section else title, text)
+            number += 1
+
+
+def _sections(title: str, lines: list[str]) -> Iterator[tuple[str, list[str]]]:
+    section, paragraphs = "", list[str]()
+    for number, raw in enumerate(lines):
+        line = " ".join(raw.split())
+        if not line or (number == 0 and line == title):
+            continue
+        if line.startswith(_SECTION):
+            yield section, paragraphs
+            section, paragraphs = line.removeprefix(_SECTION).rstrip("."), []
+        elif line.startswith(_BULLET):
+            paragraphs.append(line.removeprefix(_BULLET).lstrip("- ") + ";")
+        else:
+            paragraphs.append(line)
+    yield section, paragraphs
+
+
+def _packed(paragraphs: list[str], max_words: int) -> Iterator[str]:
+    kept, words = list[str](), 0
+    for paragraph in paragraphs:
+        length = len(paragraph.split())
+        if kept and words + length > max_words:
+            yield " ".join(kept)
+            kept, words = [], 0
+        kept.append(paragraph)
+        words += length
+    if kept:
+        yield " ".join(kept)
+
+
+class PassageWriter:
+    """Writes passages and where each begins, into a folder.
+
+    ``with PassageWriter(folder) as writer: writer.add(passage)``; the offsets are written at the end.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._offsets = [0]
+
+    def __enter__(self) -> PassageWriter:
+        self._out = (self._folder / PASSAGES_FILE).open("wb")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._out.close()
+        np.save(self._folder / OFFSETS_FILE, np.asarray(self._offsets, dtype=np.int64))
+
+    def add(self, passage: Passage) -> None:
+        """Append one passage."""
+        line = json.dumps(passage.record(), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+        self._out.write(line)
+        self._offsets.append(self._offsets[-1] + len(line))
+
+
+class PassageStore:
+    """Passages in a folder by number. The file is mapped, not read: 28 million passages cost page cache, not memory."""
+
+    def __init__(self, folder: Path) -> None:
+        """Open what a `PassageWriter` wrote.
+
+        Raises:
+            OSError: a file is missing or cannot be read.
+            ValueError: the files do not belong together.
+        """
+        self._offsets = np.load(folder / OFFSETS_FILE, mmap_mode="r")
+        with (folder / PASSAGES_FILE).open("rb") as source:
+            size = source.seek(0, 2)
+            if size != int(self._offsets[-1]):
+                raise ValueError(f"{PASSAGES_FILE} has {size:,} bytes, {OFFSETS_FILE} says {int(self._offsets[-1]):,}")
+            self._lines = mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) if size else None
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def __getitem__(self, number: int) -> Passage:
+        if self._lines is None or not 0 <= number < len(self):
+            raise IndexError(f"there is no passage {number}; there are {len(self):,}")
+        line = self._lines[int(self._offsets[number]) : int(self._offsets[number + 1])]
+        return Passage.of_record(json.loads(line))
+
+    def __iter__(self) -> Iterator[Passage]:
+        return (self[number] for number in range(len(self)))
+
+    def close(self) -> None:
+        """Let go of the files."""
+        if self._lines is not None:
+            self._lines.close()
+            self._lines = None
+
+
+def write_passages(folder: Path, passages: Iterable[Passage]) -> int:
+    """Write ``passages`` into ``folder``; how many there were."""
+    count = 0
+    with PassageWriter(folder) as writer:
+        for passage in passages:
+            writer.add(passage)
+            count += 1
+    return count

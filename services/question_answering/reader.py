@@ -1,0 +1,112 @@
+"""Fusion-in-Decoder (Izacard and Grave, 2021): each passage is encoded apart with the question, the decoder attends to
+all of them at once and writes one answer."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Final
+
+import torch
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from services.question_answering.formats import prompt, reader_text
+from services.question_answering.padding import encoded, padded, text_batches
+from services.question_answering.passages import Passage
+from services.question_answering.t5 import T5
+
+TOKENS_PER_PASS: Final = 16_384
+"""Tokens, padding included, that go through the encoder at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the reader wrote. ``score`` is the geometric mean of its tokens' probabilities, its end included: 0 to 1."""
+
+    text: str
+    score: float
+
+
+class Reader:
+    """Answers questions from passages by greedy decoding.
+
+    Args:
+        model: the encoder and decoder.
+        tokenizer: puts T5's end mark behind a text.
+        max_tokens: tokens of one passage with its question; the rest of the passage is cut off.
+        max_answer_tokens: tokens of an answer; a longer one is cut off.
+    """
+
+    def __init__(self, model: T5, tokenizer: Tokenizer, *, max_tokens: int, max_answer_tokens: int) -> None:
+        self._model = model
+        self._tokenizer = tokenizer
+        self._max_tokens = max_tokens
+        self._max_answer_tokens = max_answer_tokens
+
+    @torch.inference_mode()
+    def answer(self, questions: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[Answer]:
+        """One answer a question, from the passages beside it; a question may have none and is then answered from what
+        the model knows by itself, as Atlas' closed book does: from one empty passage."""
+        texts, counts = [], []
+        for question, found in zip(questions, passages, strict=True):
+            shown = list(found) or [Passage("", "", "")]
+            texts += [reader_text(prompt(question), passage) for passage in shown]
+            counts.append(len(shown))
+        ids = encoded(self._tokenizer, texts, self._max_tokens)
+        states, mask = fused(encode_apart(self._model, ids, TOKENS_PER_PASS), counts)
+        return self._decode(states, mask)
+
+    def _decode(self, states: Tensor, mask: Tensor) -> list[Answer]:
+        config = self._model.config
+        memory = self._model.remember(states, mask)
+        last = torch.full((len(states), 1), config.pad_id, device=self._device)
+        going = torch.ones(len(states), dtype=torch.bool, device=self._device)
+        log_probability = torch.zeros(len(states), device=self._device)
+        lengths = torch.zeros(len(states), device=self._device)
+        written = []
+        for _ in range(self._max_answer_tokens):
+            log_probabilities = self._model.decode(last, memory)[:, -1].float().log_softmax(-1)
+            best, chosen = log_probabilities.max(-1)
+            log_probability += best * going
+            lengths += going
+            chosen = chosen.where(going, config.pad_id)
+            written.append(chosen)
+            going = going & (chosen != config.eos_id)
+            if not going.any():
+                break
+            last = chosen[:, None]
+        texts = self._tokenizer.decode_batch(torch.stack(written, dim=1).tolist(), skip_special_tokens=True)
+        scores = (log_probability / lengths).tolist()
+        return [Answer(text.strip(), math.exp(score)) for text, score in zip(texts, scores, strict=True)]
+
+    @property
+    def _device(self) -> torch.device:
+        return self._model.shared.weight.device
+
+
+def encode_apart(model: T5, ids: Sequence[Sequence[int]], tokens_per_pass: int) -> list[Tensor]:
+    """States (length, width) of each text, without padding; at most ``tokens_per_pass`` go through the encoder at once,
+    texts of alike length together."""
+    found: dict[int, Tensor] = {}
+    for batch in text_batches(ids, tokens_per_pass):
+        rows, mask = padded([ids[number] for number in batch], model.config.pad_id, model.shared.weight.device)
+        # One selection and one split: cutting each row out by itself would cost training a pass over all rows a row.
+        unpadded = torch.split(model.encode(rows, mask)[mask], [len(ids[number]) for number in batch])
+        found |= dict(zip(batch, unpadded, strict=True))
+    return [found[number] for number in range(len(ids))]
+
+
+def fused(states: Sequence[Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor]:
+    """States (questions, longest, width), each question's ``counts`` texts one after another, and a mask.
+
+    Padding between the texts is left out: cross-attention knows no positions, so nothing else changes.
+    """
+    rest = iter(states)
+    totals = [sum(len(text) for text in islice(rest, count)) for count in counts]
+    lengths = torch.tensor(totals, device=states[0].device)
+    mask = torch.arange(max(totals), device=lengths.device) < lengths[:, None]
+    packed = torch.cat(list(states))
+    return packed.new_zeros(*mask.shape, packed.shape[-1]).masked_scatter(mask[..., None], packed), mask

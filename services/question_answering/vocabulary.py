@@ -1,0 +1,52 @@
+"""The bundled models' vocabulary: a byte-level BPE that the project learns from its own encyclopedia and questions.
+
+Retriever and reader share the pieces; each has a tokenizer file of its own, since BERT and T5 frame a text differently.
+Numbers are cut into groups of at most three digits, so that any population is a few known tokens in a row.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Final
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+
+from services.question_answering.formats import ANSWER_MARK
+
+PAD: Final = "<pad>"
+END: Final = "</s>"
+BEGIN_TEXT: Final = "[CLS]"
+END_TEXT: Final = "[SEP]"
+SPECIAL: Final = (PAD, END, ANSWER_MARK, BEGIN_TEXT, END_TEXT)
+VOCAB_SIZE: Final = 4096
+
+_PIECES: Final = r" ?\p{N}{1,3}| ?\p{Lu}\p{L}*| ?\p{L}+| ?[^\s\p{L}\p{N}]|\s+"
+
+
+def learn(texts: Iterable[str], *, vocab_size: int = VOCAB_SIZE) -> tuple[Tokenizer, Tokenizer]:
+    """The retriever's and the reader's tokenizer, learned from ``texts``; the same texts give the same ones."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        special_tokens=list(SPECIAL),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer=trainer)
+    return _framed(tokenizer, f"{BEGIN_TEXT} $A {END_TEXT}"), _framed(tokenizer, f"$A {END}")
+
+
+def _framed(tokenizer: Tokenizer, template: str) -> Tokenizer:
+    """A copy of ``tokenizer`` that puts its special tokens around each text."""
+    framed: Tokenizer = Tokenizer.from_str(json.dumps(json.loads(tokenizer.to_str())))
+    specials = [(token, framed.token_to_id(token)) for token in SPECIAL if token in template]
+    framed.post_processor = processors.TemplateProcessing(single=template, special_tokens=specials)
+    return framed

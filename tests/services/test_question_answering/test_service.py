@@ -1,0 +1,155 @@
+"""The service over HTTP, on a tiny random model: what it answers is nonsense, but always the reader's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from services.base import Call, ConfigurationError, ToolFailure
+from services.question_answering.app import QuestionAnsweringSettings, build_app
+from services.question_answering.checkpoint import Model
+from services.question_answering.engine import Options, QuestionAnsweringEngine, require_question
+from services.question_answering.reader import Answer, Reader
+from tests.http_api.asgi import error_of, running
+from tests.services.test_question_answering.tiny import PASSAGES, QUESTIONS, model_and_index, write_model
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path, Model]:
+    return model_and_index(tmp_path_factory.mktemp("model"))
+
+
+async def ready_engine(folders: tuple[Path, Path, Model], **options: object) -> QuestionAnsweringEngine:
+    engine = QuestionAnsweringEngine(folders[0], folders[1], options=Options(**options))  # type: ignore[arg-type]
+    await engine.start()
+    return engine
+
+
+async def until_ready(client: httpx.AsyncClient) -> None:
+    """The model loads in a thread, so turns of the event loop are no measure of it."""
+    async with asyncio.timeout(60):
+        while (await client.get("/ready")).status_code != 200:
+            await asyncio.to_thread(lambda: None)
+
+
+@pytest.fixture
+async def client(folders: tuple[Path, Path, Model]) -> AsyncIterator[httpx.AsyncClient]:
+    async with running(build_app(QuestionAnsweringSettings(model=folders[0], index=folders[1]))) as client:
+        await until_ready(client)
+        yield client
+
+
+async def test_answers_are_the_readers(client: httpx.AsyncClient, folders: tuple[Path, Path, Model]) -> None:
+    response = await client.get("/answer", params={"question": QUESTIONS[0]})
+    body = response.json()
+    texts = {passage.id: passage for passage in PASSAGES}
+    used = [texts[one["id"]] for one in body["passages"]]
+    assert [one["text"] for one in body["passages"]] == [passage.text for passage in used]
+    assert [one["score"] for one in body["passages"]] == sorted(
+        (one["score"] for one in body["passages"]), reverse=True
+    )
+    assert len(used) == folders[2].settings.passages
+    [expected] = folders[2].reader.answer([QUESTIONS[0]], [used])
+    assert body["answer"] == expected.text
+    assert body["score"] == pytest.approx(expected.score, abs=1e-3)
+
+
+async def test_a_batch_answers_as_single_calls_do(client: httpx.AsyncClient) -> None:
+    batch = (await client.post("/calls", json={"calls": [{"input": asked} for asked in QUESTIONS]})).json()["calls"]
+    single = [(await client.post("/call", json={"input": asked})).json() for asked in QUESTIONS]
+    assert [call["output"] for call in batch] == [call["output"] for call in single]
+    assert all(call["error"] is None for call in batch)
+
+
+@pytest.mark.parametrize("text", ["", "   ", "\x00\x07\n", "?!", "🤔🤔", "\u202e\u202d"])
+async def test_what_asks_nothing_is_named(text: str, client: httpx.AsyncClient) -> None:
+    body = (await client.post("/call", json={"input": text})).json()
+    assert (body["output"], body["error"]["code"]) == (None, "empty_question")
+    response = await client.get("/answer", params={"question": text})
+    assert response.status_code == 422
+    assert error_of(response)["code"] == "empty_question"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Wo\x00 liegt\tLjubljana?", "מהי אוכלוסיית ליובליאנה?", "🇸🇮 población de Ljubljana 🤔?", "12345 678", "ﷺ" * 400],
+)
+async def test_any_text_that_asks_gets_an_answer(text: str, client: httpx.AsyncClient) -> None:
+    body = (await client.post("/call", json={"input": text})).json()
+    assert body["output"] or body["error"]["code"] == "no_answer"
+
+
+async def test_too_long_a_question(client: httpx.AsyncClient) -> None:
+    body = (await client.post("/call", json={"input": "a " * 400})).json()
+    assert body["error"]["code"] == "input_too_long"
+    assert (await client.get("/answer", params={"question": "a" * 501})).status_code == 422
+    megabyte = await client.post("/call", json={"input": "a" * 1_048_576})
+    assert (megabyte.status_code, error_of(megabyte)["code"]) == (413, "body_too_large")
+
+
+async def test_concurrent_calls_are_read_together(
+    folders: tuple[Path, Path, Model], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    answer = Reader.answer
+
+    def counting(self: Reader, questions: list[str], passages: list[list[object]]) -> list[Answer]:
+        sizes.append(len(questions))
+        return answer(self, questions, passages)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Reader, "answer", counting)
+    engine = await ready_engine(folders, wait_s=0.0)
+    alone = [await engine.ask(asked) for asked in QUESTIONS]
+    assert sizes == [1] * len(QUESTIONS)
+    sizes.clear()
+    together = await asyncio.gather(*map(engine.ask, QUESTIONS))
+    assert sum(sizes) == len(QUESTIONS)
+    assert len(sizes) <= 2
+    assert [answered.answer for answered in together] == [answered.answer for answered in alone]
+    await engine.stop()
+
+
+async def test_an_unsure_reader_gives_no_answer(folders: tuple[Path, Path, Model]) -> None:
+    engine = await ready_engine(folders, min_score=1.0)
+    [outcome] = await engine.answer([Call(QUESTIONS[0])])
+    assert isinstance(outcome, ToolFailure)
+    assert (outcome.code, "not sure" in outcome.message) == ("no_answer", True)
+    await engine.stop()
+
+
+async def test_more_passages_can_be_asked_for(folders: tuple[Path, Path, Model]) -> None:
+    engine = await ready_engine(folders, passages=50, threads=1)
+    assert len((await engine.ask(QUESTIONS[0])).found) == len(PASSAGES)
+    await engine.stop()
+
+
+def test_control_characters_are_spaces() -> None:
+    assert require_question(" Where\x00is\r\n Ljubljana? ") == "Where is Ljubljana?"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [("absent", "not a finished model"), ("short", "has 3 bytes"), ("no index", "not a finished index")],
+)
+def test_what_is_missing_is_said_at_start(spoil: str, complaint: str, tmp_path: Path) -> None:
+    if spoil != "absent":
+        write_model(tmp_path / "model")
+    if spoil == "short":
+        (tmp_path / "model/reader/model.safetensors").write_bytes(b"abc")
+    index = tmp_path / "index" if spoil == "no index" else None
+    with pytest.raises(ConfigurationError, match=complaint):
+        build_app(QuestionAnsweringSettings(model=tmp_path / "model", index=index))
+
+
+async def test_a_corrupt_model_never_becomes_ready(tmp_path: Path) -> None:
+    model, index, _ = model_and_index(tmp_path)
+    weights = model / "reader/model.safetensors"
+    weights.write_bytes(b"\xff" * weights.stat().st_size)
+    engine = QuestionAnsweringEngine(model, index)
+    with pytest.raises(Exception, match=r"model\.safetensors is broken"):
+        await engine.start()
+    await engine.stop()
