@@ -21,8 +21,10 @@ ROOMS = {
     "cli": {"toolformer", "http_api", "language_model", "services", "inference_gateway", "training_jobs", "demo_world"},
 }
 """Which rooms a room may import besides itself."""
-DEMO_DATA = {"services/wiki_search"}
+DEMO_DATA = {"services/wiki_search", "services/translation", "services/question_answering"}
 """Services whose bundled data is made of the demo world."""
+WITH_TORCH = ("services/question_answering/", "services/translation/train", "services/translation/convert.py")
+"""Where a service needs torch: Atlas runs on it; translation is trained and converted with it, and served without."""
 
 
 def imports(path: Path) -> Iterator[str]:
@@ -61,7 +63,8 @@ def test_a_service_never_imports_another() -> None:
 @pytest.mark.parametrize("room", ["toolformer", "services", "http_api", "demo_world"])
 def test_rooms_without_a_model_import_no_torch(room: str) -> None:
     for path in files(room):
-        assert not {name.split(".")[0] for name in imports(path)} & {"torch", "transformers"}, path
+        if not str(path.relative_to(ROOT)).startswith(WITH_TORCH):
+            assert not {name.split(".")[0] for name in imports(path)} & {"torch", "transformers"}, path
 
 
 def test_the_shared_vocabulary_needs_no_web_framework() -> None:
