@@ -273,7 +273,7 @@ def _holiday_fact(_: random.Random, number: int, held_out: bool) -> _Fact:
     holiday = _holidays(held_out)[number]
     entity = f"{holiday.name} in {facts.with_article(holiday.country)}"
     day = f"{_MONTHS[holiday.month - 1]} {holiday.day}"
-    return _Fact(f"Public holidays in {holiday.country}", entity, "holiday date", day)
+    return _Fact(f"Public holidays in {facts.with_article(holiday.country)}", entity, "holiday date", day)
 
 
 _KINDS: Final = (
