@@ -70,16 +70,22 @@ class Block(nn.Module):
     def extend(
         self, x: Tensor, rotations: Tensor, cache: KVCache, layer: int, where: Where, mask: Tensor | None, causal: bool
     ) -> Tensor:
-        """The layer's output for new tokens ``x`` ``[batch, tokens, n_embd]``, which join the cache."""
-        batch, tokens, _ = x.shape
-        normed = self.ln_1(x)
-        qkv = self.qkv_proj(normed).view(batch, tokens, 3 * self.heads, self.width)
+        """The layer's output for new tokens ``x`` ``[batch * tokens, n_embd]``, which join the cache.
+
+        The same arithmetic as :meth:`project` and :meth:`finish`, in as few operations as it takes and past the
+        modules' own ``__call__``: of a single token's step on a CPU, more than half is overhead of that kind.
+        """
+        batch, tokens = where.columns.shape
+        normed = F.layer_norm(x, self.ln_1.normalized_shape, self.ln_1.weight, self.ln_1.bias, self.ln_1.eps)
+        qkv = F.linear(normed, self.qkv_proj.weight).view(batch, tokens, 3 * self.heads, self.width)
         rotate_in_place(qkv[:, :, : 2 * self.heads], rotations)
         cache.write(layer, where.row_of, where.columns, qkv[:, :, self.heads :])
         keys, values = cache.read(layer, where.rows, where.length)
         queries = qkv[:, :, : self.heads].transpose(1, 2)
         attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
-        return self.finish(x, normed, attended)
+        x = torch.addmm(x, attended.transpose(1, 2).reshape(x.shape), self.out_proj.weight.t())
+        hidden = F.gelu(F.linear(normed, self.fc_in.weight, self.fc_in.bias), approximate="tanh")
+        return x.add_(F.linear(hidden, self.fc_out.weight, self.fc_out.bias))
 
     def finish(self, x: Tensor, normed: Tensor, attended: Tensor) -> Tensor:
         """Add attention's output and the feed-forward layer's to the residual ``x``."""
@@ -179,6 +185,8 @@ class GPTJ(nn.Module):
             ValueError: if a row would outgrow the cache or gets no token.
         """
         hidden = self._extend(cache, rows, ids)
+        if hidden.shape[1] == 1:
+            return cast(Tensor, self.lm_head(hidden[:, 0]))
         counts = torch.tensor([len(new) for new in ids], device=self.device)
         last = hidden[torch.arange(len(rows), device=self.device), counts - 1]
         return cast(Tensor, self.lm_head(last))
@@ -190,40 +198,39 @@ class GPTJ(nn.Module):
         return cast(Tensor, self.lm_head(self._extend(cache, rows, ids)))
 
     def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        widest = max(map(len, ids))
+        counts = [len(new) for new in ids]
         starts = [cache.lengths[row] for row in rows]
-        ends = [start + len(new) for start, new in zip(starts, ids, strict=True)]
-        if min(map(len, ids)) == 0:
-            raise ValueError("every row must get at least one token")
-        if max(ends) > cache.max_length:
-            raise ValueError(f"{max(ends)} tokens do not fit a cache of {cache.max_length}")
+        _require_room(cache, starts, counts)
+        widest, length = max(counts), max(map(sum, zip(starts, counts, strict=True)))
+        # Shorter rows are padded; padding is written past a row's end, where nothing reads it.
         padded = torch.tensor([[*new, *[0] * (widest - len(new))] for new in ids], device=self.device)
-        positions = torch.tensor(starts, device=self.device).unsqueeze(1) + torch.arange(widest, device=self.device)
-        length = max(ends)
-        # Padding is written past a row's end, where nothing reads it; the clamp keeps it inside the cache.
-        columns = positions.clamp(max=cache.max_length - 1)
-        padding = torch.arange(widest, device=self.device) >= torch.tensor(
-            [[len(new)] for new in ids], device=self.device
-        )
-        if widest > 1 and bool((padding & (positions >= cache.max_length)).any()):
-            raise ValueError("padding would overwrite the cache's last token: extend such rows apart")
+        columns = torch.tensor([[start + offset for offset in range(widest)] for start in starts], device=self.device)
+        row_of = torch.tensor([[row] for row in rows], device=self.device)
         neighbours = list(rows) == list(range(rows[0], rows[0] + len(rows)))
-        row_of = torch.tensor(list(rows), device=self.device)
-        index = slice(rows[0], rows[0] + len(rows)) if neighbours else row_of
-        where = Where(index, row_of.unsqueeze(1), columns, length)
-        # One sequence from its beginning needs no mask but the causal one, which has the faster kernel.
-        causal = starts == [0] * len(rows) and widest == length and widest > 1
+        where = Where(slice(rows[0], rows[0] + len(rows)) if neighbours else row_of.squeeze(1), row_of, columns, length)
+        # From the beginning no mask is needed but the causal one, which has the faster kernel; one token each after
+        # rows of one length needs none at all.
+        causal = widest > 1 and not any(starts)
         mask = None
-        if not causal and (widest > 1 or min(ends) != length):
-            mask = torch.arange(length, device=self.device) <= positions.unsqueeze(-1)
-            mask = mask.unsqueeze(1)
+        if not causal and (widest > 1 or len(set(starts)) > 1):
+            mask = (torch.arange(length, device=self.device) <= columns.unsqueeze(-1)).unsqueeze(1)
         rotations = self.rotations[columns]
-        x: Tensor = self.wte(padded)
+        x = F.embedding(padded, self.wte.weight).flatten(0, 1)
         for layer, block in enumerate(self._blocks()):
             x = block.extend(x, rotations, cache, layer, where, mask, causal)
-        for row, end in zip(rows, ends, strict=True):
-            cache.lengths[row] = end
-        return cast(Tensor, self.ln_f(x))
+        for row, start, count in zip(rows, starts, counts, strict=True):
+            cache.lengths[row] = start + count
+        return cast(Tensor, self.ln_f(x)).view(len(rows), widest, -1)
 
     def _blocks(self) -> Sequence[Block]:
         return cast(Sequence[Block], self.blocks)
+
+
+def _require_room(cache: KVCache, starts: Sequence[int], counts: Sequence[int]) -> None:
+    if min(counts) == 0:
+        raise ValueError("every row must get at least one token")
+    for start, count in zip(starts, counts, strict=True):
+        if start + count > cache.max_length:
+            raise ValueError(f"{start + count} tokens do not fit a cache of {cache.max_length}")
+        if start + max(counts) > cache.max_length:
+            raise ValueError("padding does not fit the cache behind a row that is nearly full: extend that row apart")

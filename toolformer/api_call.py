@@ -176,10 +176,10 @@ def splice_result(result: str, tokenizer: Tokenizer, *, max_tokens: int) -> Spli
     ids = tokenizer.encode(" " + line) if line else []
     if len(ids) > max_tokens:
         ids = ids[:max_tokens]
-        # A cut may fall inside a character of several tokens; give those tokens up too.
-        while ids and not _is_utf8(_bytes_of(ids, tokenizer)):
+        # A cut may fall inside a character of several tokens, or behind a space; give those tokens up too.
+        while ids and not _ends_well(_bytes_of(ids, tokenizer)):
             ids.pop()
-    text = _bytes_of(ids, tokenizer).decode("utf-8").strip()
+    text = _bytes_of(ids, tokenizer).decode("utf-8").removeprefix(" ")
     if not text:
         return None
     return SplicedResult((*ids, *tokenizer.encode(CLOSE)), text)
@@ -210,9 +210,8 @@ def _bytes_of(ids: Sequence[int], tokenizer: Tokenizer) -> bytes:
     return b"".join(tokenizer.token_bytes(i) for i in ids)
 
 
-def _is_utf8(data: bytes) -> bool:
+def _ends_well(data: bytes) -> bool:
     try:
-        data.decode("utf-8")
+        return not data.decode("utf-8").endswith(" ")
     except UnicodeDecodeError:
         return False
-    return True

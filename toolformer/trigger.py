@@ -6,6 +6,7 @@ nothing more."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,6 +35,8 @@ class TriggerMatcher:
         if any(not trigger for trigger in triggers):
             raise ValueError("a trigger must not be empty")
         self._triggers = tuple(sorted(set(triggers), key=len, reverse=True))
+        # A trigger can only begin where one of the triggers' first characters stands.
+        self._beginnings = re.compile("|".join({re.escape(trigger[0]) for trigger in triggers}) or "(?!)")
         self._held = ""
 
     @property
@@ -54,7 +57,8 @@ class TriggerMatcher:
         return self._advance(self._held, final=True)
 
     def _advance(self, text: str, *, final: bool) -> Match:
-        for at in range(len(text)):
+        for beginning in self._beginnings.finditer(text):
+            at = beginning.start()
             tail = text[at:]
             if not final and any(len(t) > len(tail) and t.startswith(tail) for t in self._triggers):
                 self._held = tail

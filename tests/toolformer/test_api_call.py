@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from language_model.tokenizer import ByteLevelTokenizer
@@ -100,6 +100,7 @@ def test_a_neutralised_result_has_no_marks_and_one_line(result: str) -> None:
 
 @pytest.mark.parametrize("tokenizer", BOTH)
 class TestIds:
+    @settings(max_examples=1000)
     @given(call=calls, result=inputs, limit=st.integers(1, 60))
     def test_ids_decode_to_the_text(
         self, tokenizer: Callable[[], ByteLevelTokenizer], call: ApiCall, result: str, limit: int
@@ -129,6 +130,15 @@ class TestIds:
         for limit in range(1, 12):
             spliced = splice_result("日本語🙂", tokenizer(), max_tokens=limit)
             assert spliced is None or "日本語🙂".startswith(spliced.text)
+
+    def test_a_cut_leaves_no_space_before_the_bracket(self, tokenizer: Callable[[], ByteLevelTokenizer]) -> None:
+        """Found by the property above: the text reported and the ids spliced must be the same."""
+        for limit in range(1, 8):
+            for result in ("0\r0", "0 ƀ", "a b c d"):
+                spliced = splice_result(result, tokenizer(), max_tokens=limit)
+                if spliced is not None:
+                    assert tokenizer().decode(list(spliced.ids)) == f" {spliced.text}]"
+                    assert not spliced.text.endswith(" ")
 
     def test_an_empty_result_is_no_result(self, tokenizer: Callable[[], ByteLevelTokenizer]) -> None:
         assert splice_result(" \n ", tokenizer(), max_tokens=5) is None
