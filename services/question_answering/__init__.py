@@ -3,8 +3,12 @@
 - ``bert.py``, ``t5.py``, ``padding.py``: the two models, with the parameter names of published checkpoints
 - ``formats.py``: the texts that they see
 - ``retriever.py``, ``reader.py``: questions and passages to vectors; questions with passages to answers
+<<<<<<< HEAD
 - ``passages.py``, ``passage_index.py``, ``index_folder.py``, ``build_index.py``: what is searched, in memory and on
   disk
+=======
+- ``passages.py``, ``passage_index.py``, ``index_folder.py``, ``build_index.py``: what is searched
+>>>>>>> question-answering
 - ``weights.py``, ``checkpoint.py``: a model on disk; ``published.py``, ``convert.py``: Atlas' own files made into one
 - ``gathering.py``, ``engine.py``, ``app.py``: the above as a tool service that merges calls into batches
 - ``vocabulary.py``, ``training_data.py``, ``copying.py``, ``train.py``, ``evaluate.py``: a small model of one's own
