@@ -36,6 +36,7 @@ _WEIGHTS: Final = (
     "model.safetensors.index.json",
     "pytorch_model.bin",
     "pytorch_model.bin.index.json",
+    "model.bin",
 )
 _TORCH: Final = (
     "import json, torch; print(json.dumps([torch.__version__, torch.get_num_threads(), torch.cuda.is_available()]))"
@@ -222,7 +223,10 @@ def _model_finding(folder: Path) -> Finding:
     name = f"model {folder.name}"
     remedy = "restore the folder from the repository, or name a GPT-J checkpoint in TOOLFORMER_MODEL"
     try:
-        kind = json.loads((folder / "config.json").read_text())["model_type"]
+        config = json.loads((folder / "config.json").read_text())
+        # CTranslate2's own config.json names no architecture; its folder says what it is by what stands beside it.
+        converted = (folder / "translation.json").is_file()
+        kind = "translation model for CTranslate2" if converted else config["model_type"]
         (folder / "tokenizer.json").open("rb").close()
     except (OSError, ValueError, LookupError, TypeError) as error:
         return Finding(name, "problem", f"cannot be read: {error}", remedy)

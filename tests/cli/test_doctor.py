@@ -138,3 +138,9 @@ def test_the_registry_is_checked_and_ports_do_not_repeat_it(tmp_path: Path) -> N
 def test_a_wrong_port_is_an_error_of_the_check() -> None:
     with pytest.raises(CommandError, match="TOOLFORMER_GATEWAY_PORT"):
         find("ports", {**FREE_PORTS, "TOOLFORMER_GATEWAY_PORT": "eighty"})
+
+
+def test_every_bundled_model_is_found_whole() -> None:
+    findings = find("models", {}, Path(__file__).parents[2])
+    assert len(findings) >= 2
+    assert {finding.status for finding in findings} == {"ok"}
