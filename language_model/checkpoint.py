@@ -16,7 +16,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from language_model.config import CheckpointError, GPTJConfig
-from language_model.gptj import GPTJ
+from language_model.gptj import GPTJ, rotation_table
 
 _SPLIT = ("q_proj", "k_proj", "v_proj")
 
@@ -40,8 +40,6 @@ def load(directory: Path, *, dtype: torch.dtype = torch.float32, device: torch.d
             wanted = tuple(expected[name].shape)
             raise CheckpointError(f"{directory}: {name} has shape {tuple(tensor.shape)}, config.json asks for {wanted}")
     model.load_state_dict({name: state[name].to(device, dtype) for name in expected}, assign=True)
-    from language_model.gptj import rotation_table
-
     model.rotations = rotation_table(config, device)
     return model.eval().requires_grad_(False)
 

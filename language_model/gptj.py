@@ -191,12 +191,6 @@ class GPTJ(nn.Module):
         last = hidden[torch.arange(len(rows), device=self.device), counts - 1]
         return cast(Tensor, self.lm_head(last))
 
-    @torch.inference_mode()
-    def extend_all(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        """As :meth:`extend`, with the logits of every new token ``[len(rows), max tokens, vocabulary]`` (padding:
-        garbage)."""
-        return cast(Tensor, self.lm_head(self._extend(cache, rows, ids)))
-
     def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         counts = [len(new) for new in ids]
         starts = [cache.lengths[row] for row in rows]

@@ -5,7 +5,6 @@ Bytes, not strings, are what a stream of tokens can be cut at: a character may b
 
 from __future__ import annotations
 
-import codecs
 from pathlib import Path
 
 from tokenizers import Tokenizer as HFTokenizer
@@ -79,15 +78,3 @@ class ByteLevelTokenizer:
     def decode(self, ids: list[int]) -> str:
         """Text of ``ids``; bytes that form no character become U+FFFD."""
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")
-
-
-class IncrementalDecoder:
-    """Text of tokens that arrive one at a time; a character that is not complete yet is waited for."""
-
-    def __init__(self, tokenizer: ByteLevelTokenizer) -> None:
-        self._tokenizer = tokenizer
-        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
-
-    def feed(self, token_id: int) -> str:
-        """Characters that ``token_id`` completes; may be empty."""
-        return self._decoder.decode(self._tokenizer.token_bytes(token_id))

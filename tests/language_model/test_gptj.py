@@ -128,14 +128,6 @@ class TestCache:
                 texts[a], texts[b] = texts[b], texts[a]
         assert cache.lengths == [len(text) for text in texts]
 
-    def test_all_logits_of_new_tokens(self) -> None:
-        model, ids = random_model(), tokens(SMALL, 2, 12)
-        cache = model.new_cache(2)
-        model.extend(cache, [0, 1], ids[:, :5].tolist())
-        torch.testing.assert_close(
-            model.extend_all(cache, [0, 1], ids[:, 5:].tolist()), model(ids)[:, 5:], atol=2e-4, rtol=1e-4
-        )
-
     def test_a_full_row_is_refused_and_unharmed(self) -> None:
         model = random_model()
         cache = model.new_cache(1, 8)
