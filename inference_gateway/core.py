@@ -15,18 +15,25 @@ FinishReason = Literal["stop", "length", "timeout", "error"]
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """How the next token is chosen. ``temperature`` 0 is greedy; ``top_p`` in (0, 1]; ``seed`` makes sampling
-    repeatable."""
+    """How the next token is chosen. ``temperature`` 0 is greedy; ``top_p`` in (0, 1]; ``top_k`` keeps that many most
+    likely tokens (0: all); ``seed`` makes sampling repeatable. ``frequency_penalty`` is taken off a token's logit for
+    each time it was made, ``presence_penalty`` once if it was; ``logit_bias`` adds to the logits of token ids."""
 
     temperature: float = 0.0
     top_p: float = 1.0
+    top_k: int = 0
     seed: int | None = None
+    frequency_penalty: float = 0.0
+    presence_penalty: float = 0.0
+    logit_bias: tuple[tuple[int, float], ...] = ()
 
     def __post_init__(self) -> None:
         if self.temperature < 0:
             raise ValueError("temperature must be 0 (greedy) or more")
         if not 0 < self.top_p <= 1:
             raise ValueError("top_p must be in (0, 1]")
+        if self.top_k < 0:
+            raise ValueError("top_k must be 0 (all tokens) or more")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +45,11 @@ class CompletionRequest:
     among the k most likely; 1 is plain greedy, 0 disables calls. ``max_calls`` bounds executed calls (paper: 1).
     ``tool_timeout`` is the deadline of one call in seconds, ``None`` for the tool's own; ``timeout`` the wall-clock
     limit of the whole completion in seconds. ``show_calls`` keeps the text of finished calls in the completion's
-    text. ``date`` is the day that tools shall take for today."""
+    text. ``date`` is the day that tools shall take for today.
+
+    ``logprobs`` asks for the log probability of each shown token and of that many most likely ones at its place;
+    ``prompt_logprobs`` asks the same of the prompt's tokens. ``plain`` serves the bare model: no call is looked for,
+    made or banned; a gateway that stands in front of this one asks for that."""
 
     prompt_ids: tuple[int, ...]
     max_tokens: int = 16
@@ -52,6 +63,24 @@ class CompletionRequest:
     show_calls: bool = True
     date: dt.date | None = None
     request_id: str = ""
+    logprobs: int | None = None
+    prompt_logprobs: bool = False
+    plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TokenLogprob:
+    """A token and its log probability in nats under the model's own distribution (temperature 1, nothing banned or
+    biased).
+
+    ``logprob`` is ``None`` where the model gave none: a spliced result, a prompt's first token. ``top`` lists the most
+    likely ``(token id, log probability)``, best first; empty where ``logprob`` is ``None`` or none was asked for.
+    ``offset`` is the character of the text at which the token starts."""
+
+    id: int
+    logprob: float | None
+    top: tuple[tuple[int, float], ...] = ()
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +100,21 @@ class ToolCallRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class PromptScored:
+    """The prompt's tokens with their log probabilities; comes once, first, where ``prompt_logprobs`` asked for it."""
+
+    tokens: tuple[TokenLogprob, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TextDelta:
-    """New text that will never be taken back."""
+    """New text that will never be taken back.
+
+    ``tokens`` are those whose text is now shown to its end, in order; over a whole completion each token that the text
+    is made of comes once. Their log probabilities are there where ``logprobs`` asked for them."""
 
     text: str
+    tokens: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +154,4 @@ class Finished:
     message: str = ""
 
 
-Event = TextDelta | CallStarted | CallFinished | Finished
+Event = PromptScored | TextDelta | CallStarted | CallFinished | Finished
