@@ -19,6 +19,7 @@ from inference_gateway.core import (
     CompletionRequest,
     Event,
     Finished,
+    PromptScored,
     TextDelta,
     ToolCallRecord,
 )
@@ -67,8 +68,10 @@ class Completer:
         try:
             async for action in session:
                 match action:
-                    case Emit(text):
-                        yield TextDelta(text)
+                    case PromptScored():
+                        yield action
+                    case Emit(text, tokens):
+                        yield TextDelta(text, tokens)
                     case Pause(call, offset):
                         yield CallStarted(call.tool, call.input, offset)
                         record = await self._answer(session, request, offered[call.tool], action, deadline)

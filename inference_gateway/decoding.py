@@ -10,14 +10,14 @@ result is in; the second finds stop strings in what remains. So nothing that was
 
 from __future__ import annotations
 
-import codecs
 import enum
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
-from inference_gateway.core import CompletionRequest, FinishReason, Usage
+from inference_gateway.core import CompletionRequest, FinishReason, PromptScored, TokenLogprob, Usage
+from inference_gateway.token_text import TextState, TokenText
 from toolformer.api_call import OPEN, ApiCall, SplicedResult, Tokenizer, scan_call
 from toolformer.trigger import TriggerMatcher
 
@@ -78,9 +78,12 @@ class StepRule:
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Text that will never be taken back."""
+    """Text that will never be taken back, and the tokens whose text is now shown to its end.
+
+    A token of which only a part is shown (a stop string cut it) comes with the last text."""
 
     text: str
+    tokens: tuple[TokenLogprob, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +123,7 @@ class Done:
     message: str = ""
 
 
-Action = Emit | Pause | CallRefused | Keep | Done
+Action = PromptScored | Emit | Pause | CallRefused | Keep | Done
 
 
 class Phase(enum.Enum):
@@ -136,7 +139,7 @@ class Phase(enum.Enum):
 class _Snapshot:
     """What must be known to continue as if a token had never come."""
 
-    utf8: tuple[bytes, int]
+    text: TextState
     held: str
 
 
@@ -147,6 +150,8 @@ class _OpenCall:
     first_token: int
     """Index, in the completion, of the token that holds the opening bracket."""
     snapshot: _Snapshot
+    before_arrow: TextState
+    """The text's state before the newest token, from which on it is read anew if more than ``->`` came with it."""
     before: str
     """Text that is not the call's but must wait with it, since it came in the same token as the bracket."""
     opening: str
@@ -180,7 +185,7 @@ class DecodingMachine:
         self.ids: list[int] = []
         """The completion's tokens so far, spliced ones included, those of an open call too."""
         self.phase = Phase.TEXT
-        self._utf8 = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._text = TokenText()
         self._openings = TriggerMatcher((OPEN, _BARE_OPEN))
         self._stops = TriggerMatcher(request.stop)
         self._open: _OpenCall | None = None
@@ -195,14 +200,22 @@ class DecodingMachine:
 
     def rule(self) -> StepRule:
         """What the next token must obey."""
-        if self.phase is not Phase.TEXT:
+        if self.phase is not Phase.TEXT or self._request.plain:
             return StepRule()
         if not self._calls_left or self._start_banned:
             return StepRule(ban_calls=True)
         return StepRule(start_top_k=self._request.api_top_k)
 
-    def accept(self, token: int, *, forced: bool = False) -> list[Action]:
+    def accept(
+        self,
+        token: int,
+        *,
+        forced: bool = False,
+        logprob: float | None = None,
+        top: tuple[tuple[int, float], ...] = (),
+    ) -> list[Action]:
         """Take the chosen token. ``forced``: it is an API-start token that was taken for being among the top k.
+        ``logprob`` and ``top`` are passed on with the token's text; see :class:`~inference_gateway.core.TokenLogprob`.
 
         Raises:
             RuntimeError: if the machine is paused or done.
@@ -218,8 +231,8 @@ class DecodingMachine:
             self._refuse(actions, "unfinished_call", "the text ended inside the call")
         else:
             self.ids.append(token)
-            snapshot = _Snapshot(self._utf8.getstate(), self._openings.held)
-            chunk = self._utf8.decode(self._vocabulary.tokenizer.token_bytes(token))
+            snapshot = _Snapshot(self._text.state, self._openings.held)
+            chunk = self._text.read(token, self._bytes(token), logprob, top)
             if self.phase is Phase.TEXT:
                 self._start_banned = False
                 self._read_text(chunk, snapshot, forced, actions)
@@ -238,12 +251,17 @@ class DecodingMachine:
         opened = self._paused()
         actions: list[Action] = []
         keep, append = len(self.ids), result.ids
-        if opened.overshoot:
-            # The token that completed `->` brought more text: it gives way to one that ends there.
-            chunk = self._vocabulary.tokenizer.token_bytes(self.ids.pop()).decode("utf-8", errors="replace")
+        if opened.overshoot or self._text.incomplete:
+            # The token that completed `->` brought more: it gives way to one that ends there.
+            chunk = self._bytes(self.ids.pop()).decode("utf-8", errors="ignore")
+            self._text.forget(1, opened.before_arrow)
             keep -= 1
-            append = (*self._vocabulary.tokenizer.encode(chunk[: -opened.overshoot]), *append)
+            append = (*self._vocabulary.tokenizer.encode(chunk[: len(chunk) - opened.overshoot]), *append)
         self.ids += append
+        for token in append:
+            self._text.read(token, self._bytes(token))
+        if not self._request.show_calls:
+            self._text.hide(self._length + len(opened.before))
         self._tally.spliced += len(append)
         self._open, self.phase = None, Phase.TEXT
         actions.append(Keep(keep, append))
@@ -303,7 +321,9 @@ class DecodingMachine:
     @property
     def _calls_left(self) -> bool:
         request = self._request
-        return bool(self._tools) and request.api_top_k > 0 and self._tally.calls < request.max_calls
+        return (
+            bool(self._tools) and request.api_top_k > 0 and self._tally.calls < request.max_calls and not request.plain
+        )
 
     def _read_text(self, chunk: str, snapshot: _Snapshot, forced: bool, actions: list[Action]) -> None:
         if not self._calls_left:
@@ -314,7 +334,7 @@ class DecodingMachine:
         if match.trigger is None:
             self._pass_on(match.text, actions)
             return
-        self._open = _OpenCall(len(self.ids) - 1, snapshot, match.text, match.trigger, forced)
+        self._open = _OpenCall(len(self.ids) - 1, snapshot, snapshot.text, match.text, match.trigger, forced)
         self.phase = Phase.CALL
         if match.rest:
             self._read_call(match.rest, snapshot, actions)
@@ -323,6 +343,7 @@ class DecodingMachine:
         opened = self._open
         assert opened is not None
         earlier, opened.text = opened.text, opened.text + chunk
+        opened.before_arrow = snapshot.text
         scan = scan_call(opened.text, self._quoted)
         form = self._tools.get(scan.tool) if scan.tool else None
         if scan.refused or (scan.tool is not None and form is None):
@@ -331,7 +352,7 @@ class DecodingMachine:
                 return
             self._take_as_text(opened, earlier, actions)
             if self.phase is Phase.TEXT:  # what came last may hold another bracket
-                self._read_text(chunk, _Snapshot(snapshot.utf8, ""), False, actions)
+                self._read_text(chunk, _Snapshot(snapshot.text, ""), False, actions)
             return
         if scan.call is None:
             if form is not None and len(self.ids) - opened.first_token > form.max_input_tokens + _HEAD_TOKENS:
@@ -373,8 +394,8 @@ class DecodingMachine:
 
     def _roll_back(self, opened: _OpenCall, actions: list[Action]) -> None:
         self._tally.rolled_back += len(self.ids) - opened.first_token
+        self._text.forget(len(self.ids) - opened.first_token, opened.snapshot.text)
         del self.ids[opened.first_token :]
-        self._utf8.setstate(opened.snapshot.utf8)
         self._openings.restore(opened.snapshot.held)
         self._open, self.phase, self._start_banned = None, Phase.TEXT, True
         actions.append(Keep(len(self.ids)))
@@ -392,34 +413,40 @@ class DecodingMachine:
             return
         self._length += len(text)
         match = self._stops.feed(text)
-        _emit(match.text, actions)
+        self._emit(match.text, actions)
         if match.trigger is not None:
             self._end("stop", actions)
 
     def _show(self, call_text: str, actions: list[Action]) -> None:
         """A finished call's text: stop strings are not looked for in it, nor across it."""
         match = self._stops.flush()
-        _emit(match.text, actions)
+        self._emit(match.text, actions)
         if match.trigger is not None:
             self._end("stop", actions)
             return
         self._length += len(call_text)
-        _emit(call_text, actions)
+        self._emit(call_text, actions)
 
     def _end(self, reason: FinishReason, actions: list[Action], message: str = "") -> None:
         if self._stops.held:
             match = self._stops.flush()
-            _emit(match.text, actions)
+            self._emit(match.text, actions)
             if match.trigger is not None:
                 reason, message = "stop", ""
+        if cut := self._text.cut():
+            last = actions.pop() if actions and isinstance(actions[-1], Emit) else Emit("")
+            assert isinstance(last, Emit)
+            actions.append(Emit(last.text, last.tokens + cut))
         self.phase = Phase.DONE
         actions.append(Done(reason, self.usage, message))
+
+    def _bytes(self, token: int) -> bytes:
+        return self._vocabulary.tokenizer.token_bytes(token)
+
+    def _emit(self, text: str, actions: list[Action]) -> None:
+        if text:
+            actions.append(Emit(text, self._text.show(len(text))))
 
 
 _HEAD_TOKENS: Final = 12
 """Room for the opening bracket, a tool's name, parentheses, quotes and ``->`` beside an input's tokens."""
-
-
-def _emit(text: str, actions: list[Action]) -> None:
-    if text:
-        actions.append(Emit(text))

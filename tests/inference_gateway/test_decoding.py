@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_gateway.core import CompletionRequest
+from inference_gateway.core import CompletionRequest, TokenLogprob
 from inference_gateway.decoding import (
     Action,
     CallRefused,
@@ -22,6 +22,7 @@ from inference_gateway.decoding import (
     Keep,
     Pause,
     Phase,
+    StepRule,
 )
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
@@ -62,6 +63,7 @@ class Transcript:
     """What came out of a machine that was fed a script."""
 
     text: str = ""
+    tokens: list[TokenLogprob] = field(default_factory=list)
     calls: list[tuple[str, str, str | None, int]] = field(default_factory=list)
     """(tool, input, output or None, offset)"""
     refusals: list[str] = field(default_factory=list)
@@ -89,9 +91,10 @@ def run(
         for action in actions:
             assert not seen.done, "nothing may follow the end"
             match action:
-                case Emit(text):
-                    assert text, "no empty deltas"
+                case Emit(text, tokens):
+                    assert text or tokens, "no empty deltas"
                     seen.text += text
+                    seen.tokens += tokens
                 case Pause(call, offset):
                     output = left.pop(0)
                     spliced = splice_result(output, tokenizer, max_tokens=40) if output is not None else None
@@ -107,7 +110,8 @@ def run(
     for index, token in enumerate(script):
         if machine.done:
             break
-        follow(machine.accept(token, forced=index in forced))
+        score = -float(token)
+        follow(machine.accept(token, forced=index in forced, logprob=score, top=((token, score),)))
     if not machine.done:
         follow(machine.accept(END))
         if not machine.done:  # the first end only closed a call
@@ -265,6 +269,16 @@ def test_calls_can_be_switched_off(request_fields: dict[str, Any]) -> None:
     assert seen.text == text
     assert not seen.calls
     assert machine.rule().ban_calls or machine.done
+
+
+@pytest.mark.parametrize("show", [True, False])
+def test_a_plain_completion_bans_and_calls_nothing(show: bool) -> None:
+    tokenizer, script = whole(BEFORE + CALL + " x] y")
+    seen, _ = run(tokenizer, script, plain=True, show_calls=show)
+    assert seen.text == BEFORE + CALL + " x] y"
+    assert not seen.calls
+    request = CompletionRequest((1,), tools=tuple(TOOLS), plain=True)
+    assert DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS).rule() == StepRule()
 
 
 @pytest.mark.parametrize("text", ["see [1] and [2", "a [b] c", "[Foo(x) -> y]", "x [[", "[citation needed]", "[ ["])

@@ -185,7 +185,7 @@ async def test_many_together_give_what_each_gives_alone() -> None:
 async def test_a_seed_repeats_whatever_else_runs() -> None:
     def request(seed: int) -> CompletionRequest:
         return CompletionRequest(
-            (5, 6, 7), max_tokens=15, sampling=SamplingParams(1.0, 0.9, seed), request_id=str(seed)
+            (5, 6, 7), max_tokens=15, sampling=SamplingParams(1.0, 0.9, seed=seed), request_id=str(seed)
         )
 
     local = backend(max_sequences=4)
