@@ -49,11 +49,11 @@ def main() -> NoReturn:
         registry = ToolRegistry.load()
         if not (settings.model / "config.json").is_file():
             raise SettingsError(f"TOOLFORMER_MODEL: {settings.model} holds no checkpoint; name a directory that does")
+        app = create_app(lambda: load_local_backend(settings), registry, settings)
     except (SettingsError, ToolConfigError) as error:
         print(f"inference_gateway: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure_logging(settings.log_level)
-    app = create_app(lambda: load_local_backend(settings), registry, settings)
     serve(app, settings.host, settings.port, drain_seconds=settings.drain_seconds)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Literal, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 BUNDLED_MODEL: Final = Path(__file__).parents[1] / "models" / "gptj-tools"
@@ -39,9 +39,17 @@ class GatewaySettings(BaseSettings):
     max_waiting: int = Field(256, ge=1, description="completions that may wait for a row before more are refused")
     max_model_len: int = Field(2048, ge=2, description="tokens of one sequence; the model's own limit holds too")
     max_body_bytes: int = Field(1_048_576, ge=1024, description="bytes of a request's body")
+    max_requests: int = Field(512, ge=1, description="completion requests in progress before more are refused")
     max_choices: int = Field(16, ge=1, description="choices of one request: prompts times n")
     completion_timeout: float = Field(120.0, gt=0, le=3600, description="seconds of one completion, waiting included")
     keep_alive_seconds: float = Field(5.0, gt=0, le=60, description="silence in a stream before a keep-alive is sent")
+
+    api_keys: SecretStr = Field(SecretStr(""), description="keys that clients may use, a comma between them")
+    api_keys_file: Path | None = Field(None, description="a file of such keys, one a line")
+    metrics_need_key: bool = Field(False, description="whether /metrics needs a key as well")
+    key_max_requests: int | None = Field(None, ge=1, description="requests in progress at once with one key")
+    key_requests_per_minute: int | None = Field(None, ge=1, description="requests begun in a minute with one key")
+    cors_origins: str = Field("", description="origins whose pages may use the API, a comma between them; * for all")
 
     api_top_k: int = Field(10, ge=0, le=1000, description="the request field's default (section 4.2)")
     max_calls: int = Field(1, ge=0, le=64, description="the request field's default (the paper's is 1)")
@@ -59,10 +67,14 @@ class GatewaySettings(BaseSettings):
             raise SettingsError("\n".join(map(_explain, error.errors()))) from error
 
 
+def variable(field: str) -> str:
+    """The environment variable of a setting."""
+    return _MODEL if field == "model" else _PREFIX + field.upper()
+
+
 def _explain(problem: object) -> str:
     assert isinstance(problem, dict)
     name = str(problem["loc"][0])
-    variable = name if name == _MODEL else _PREFIX + name.upper()
     field = GatewaySettings.model_fields.get(name)
     meaning = f" ({field.description})" if field and field.description else ""
-    return f"{variable}{meaning}: {problem['msg']}, not {problem['input']!r}"
+    return f"{name if name == _MODEL else variable(name)}{meaning}: {problem['msg']}, not {problem['input']!r}"

@@ -8,15 +8,20 @@ from pathlib import Path
 from typing import Final
 
 from fastapi import FastAPI
+from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import HTMLResponse
 
 from http_api import BodyLimit, install_error_handlers, install_metrics
+from inference_gateway.api_keys import ApiKeyError, ApiKeys
 from inference_gateway.backends.base import Backend
-from inference_gateway.http.completions import completion_routes
+from inference_gateway.http.access import OPEN_PATHS, Admission, RequireKey
+from inference_gateway.http.completions import COMPLETIONS_PATH, completion_routes
+from inference_gateway.http.description import describe_access
 from inference_gateway.http.gateway import Gateway
 from inference_gateway.http.operations import operation_routes
-from inference_gateway.http.request_id import RequestId
-from inference_gateway.settings import GatewaySettings
+from inference_gateway.http.request_id import HEADER, RequestId
+from inference_gateway.quotas import Quotas
+from inference_gateway.settings import GatewaySettings, SettingsError, variable
 from toolformer.tools import ToolRegistry
 
 _PAGE: Final = Path(__file__).parents[1] / "playground" / "index.html"
@@ -39,7 +44,8 @@ def create_app(
         settings: limits and defaults of requests; by default what the environment says.
 
     Raises:
-        SettingsError: if ``settings`` are to be read from the environment and a variable there cannot hold.
+        SettingsError: if ``settings`` are to be read from the environment and a variable there cannot hold, or if the
+            API keys cannot be read.
     """
     settings = settings or GatewaySettings.read()
 
@@ -54,13 +60,33 @@ def create_app(
         version="1",
         lifespan=lifespan,
         redirect_slashes=False,
+        redoc_url=None,
+        swagger_ui_oauth2_redirect_url=None,
     )
+    keys = _api_keys(settings)
+    quotas = Quotas(
+        settings.max_requests,
+        concurrent_each=settings.key_max_requests,
+        per_minute_each=settings.key_requests_per_minute,
+    )
+    # What is added later runs earlier: an id first, then the key, then room, and only then is a body read.
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
+    app.add_middleware(Admission, quotas=quotas, path=COMPLETIONS_PATH)
+    app.add_middleware(RequireKey, keys=keys, open_paths=open_paths(settings))
     install_error_handlers(app)
-    gateway = Gateway(load_backend, registry, settings, install_metrics(app))
+    gateway = Gateway(load_backend, registry, settings, install_metrics(app), keys)
+    if origins := [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]:
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["Authorization", "Content-Type", HEADER, "traceparent", "tracestate"],
+            expose_headers=[HEADER, "Retry-After", "WWW-Authenticate"],
+        )
     app.add_middleware(RequestId)  # the outermost, so that refusals carry the id too
     app.include_router(completion_routes(gateway))
     app.include_router(operation_routes(gateway))
+    describe_access(app, keys_required=keys.required, open_paths=open_paths(settings))
     page = _PAGE.read_text(encoding="utf-8")
 
     @app.get("/", include_in_schema=False)
@@ -68,3 +94,20 @@ def create_app(
         return HTMLResponse(page, headers={"Content-Security-Policy": _PAGE_POLICY})
 
     return app
+
+
+def open_paths(settings: GatewaySettings) -> frozenset[str]:
+    """The paths that need no key."""
+    return OPEN_PATHS if settings.metrics_need_key else OPEN_PATHS | {"/metrics"}
+
+
+def _api_keys(settings: GatewaySettings) -> ApiKeys:
+    listed, file = settings.api_keys.get_secret_value(), settings.api_keys_file
+    try:
+        keys = ApiKeys(listed, file)
+    except ApiKeyError as error:
+        raise SettingsError(f"{variable('api_keys' if file is None else 'api_keys_file')}: {error}") from error
+    for field in ("key_max_requests", "key_requests_per_minute"):
+        if getattr(settings, field) is not None and not keys.required:
+            raise SettingsError(f"{variable(field)} limits each API key; set {variable('api_keys')} as well")
+    return keys

@@ -24,6 +24,8 @@ from inference_gateway.http.protocol import CompletionBody, CompletionResponse, 
 
 logger = logging.getLogger(__name__)
 
+COMPLETIONS_PATH: Final = "/v1/completions"
+
 CLIENT_CLOSED_REQUEST: Final = 499
 """What the log and the metrics say of a request whose client left; nobody receives it."""
 
@@ -40,7 +42,7 @@ def completion_routes(gateway: Gateway) -> APIRouter:
     router = APIRouter(tags=["completions"])
 
     @router.post(
-        "/v1/completions",
+        COMPLETIONS_PATH,
         summary="Complete text, calling tools on the way",
         response_model=None,
         responses={

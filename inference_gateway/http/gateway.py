@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from prometheus_client import CollectorRegistry
 
 from http_api import ApiError
+from inference_gateway.api_keys import ApiKeys
 from inference_gateway.backends.base import Backend
 from inference_gateway.completion import Completer
 from inference_gateway.http.metrics import GatewayMetrics
@@ -29,6 +30,7 @@ class Gateway:
         registry: the tools.
         settings: limits and defaults of requests.
         metrics_registry: where the gateway's metrics go.
+        keys: the API keys, whose file is watched as long as the gateway runs.
     """
 
     def __init__(
@@ -37,8 +39,10 @@ class Gateway:
         registry: ToolRegistry,
         settings: GatewaySettings,
         metrics_registry: CollectorRegistry,
+        keys: ApiKeys,
     ) -> None:
         self.settings = settings
+        self.keys = keys
         self.registry = registry
         self.tools = ToolClient(registry)
         self.metrics = GatewayMetrics(metrics_registry, lambda: self.backend)
@@ -55,11 +59,13 @@ class Gateway:
         async with self.tools:
             self._why_not = "the model is still loading"
             loading = asyncio.create_task(self._load(), name="load the backend")
+            watching = asyncio.create_task(self.keys.watch(), name="watch the API keys")
             try:
                 yield
             finally:
                 loading.cancel()
-                await asyncio.gather(loading, return_exceptions=True)
+                watching.cancel()
+                await asyncio.gather(loading, watching, return_exceptions=True)
                 self._why_not = "the gateway is shutting down"
                 if self.backend is not None:
                     await self.backend.stop()

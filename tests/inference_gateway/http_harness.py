@@ -162,6 +162,11 @@ async def serving(app: FastAPI) -> AsyncIterator[str]:
             await task
 
 
+def bearer(key: str) -> dict[str, str]:
+    """The header that carries an API key."""
+    return {"Authorization": f"Bearer {key}"}
+
+
 def tools_at(urls: Mapping[str, str]) -> ToolRegistry:
     """The packaged tools, those of ``urls`` there and all others down."""
     names = ToolRegistry.load(files=[], environ={}).names()
@@ -183,13 +188,20 @@ def scripted_backend(**limits: int) -> LocalBackend:
 
 @asynccontextmanager
 async def gateway(
-    urls: Mapping[str, str] | None = None, limits: Mapping[str, int] | None = None, **settings: Any
+    urls: Mapping[str, str] | None = None, limits: Mapping[str, int] | None = None, key: str = "", **settings: Any
 ) -> AsyncIterator[Gateway]:
-    """A gateway that is ready, with the tools of ``urls``; at the end nothing may be left in its engine."""
+    """A gateway that is ready, with the tools of ``urls``; at the end nothing may be left in its engine.
+
+    ``key`` is the API key that the client uses.
+    """
     assert SMALL.n_positions == 256
     backend = scripted_backend(**(limits or {}))
     app = create_app(lambda: backend, tools_at(urls or {}), GatewaySettings(**settings))
-    async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
+    headers = bearer(key) if key else {}
+    async with (
+        serving(app) as url,
+        httpx.AsyncClient(base_url=url, timeout=60, trust_env=False, headers=headers) as http,
+    ):
         async with asyncio.timeout(30):
             # `/ready` would ask the tools as well, and some of a test's tools answer nothing but calls.
             while (await http.get("/v1/models")).status_code != 200:  # noqa: ASYNC110 - it is ready when it says so
