@@ -40,6 +40,8 @@ class Manifest(BaseModel):
     recipe: Recipe
     pages: int
     passages: int
+    malformed_lines: int = 0
+    """Lines of the pages' file that were left out."""
     build_seconds: float
 
     def write(self, index: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,16 +67,49 @@ def test_two_builders_at_once_build_once(tmp_path: Path, pages: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("{", "line 2 of pages.jsonl is not a KILT page"),
-        ("[]", "not a JSON object"),
-        ('{"wikipedia_id": "2", "wikipedia_title": "X"}', "text of page 2"),
+        ("{", "line 2: Expecting property name"),
+        ("[]", "line 2: it is not a JSON object"),
+        ('{"wikipedia_id": "2", "wikipedia_title": "X"}', "line 2: text of page 2"),
+        ("[" * 100_000, "line 2: "),
     ],
 )
-def test_a_bad_page_is_named_and_nothing_is_left(tmp_path: Path, pages: Path, line: str, complaint: str) -> None:
+def test_a_file_of_something_else_is_refused_and_nothing_is_left(
+    tmp_path: Path, pages: Path, line: str, complaint: str
+) -> None:
     pages.write_text(json.dumps(PAGE) + "\n" + line + "\n")
-    with pytest.raises(IndexBuildError, match=complaint):
-        ensure_index(tmp_path / "index", str(pages))
+    told = f"pages.jsonl is not a file of KILT pages: 1 of the first 2 lines read are none; {complaint}"
+    with pytest.raises(IndexBuildError, match=re.escape(told)):
+        ensure_index(tmp_path / "index", str(pages), threads=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index.lock", "pages.jsonl"]
+
+
+def test_a_few_malformed_lines_are_left_out_counted_and_named(
+    tmp_path: Path, pages: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = [json.dumps({**PAGE, "wikipedia_id": str(number)}) for number in range(300)]
+    lines[7] = lines[7][:20]
+    lines[200] = '{"wikipedia_id": 5}'
+    pages.write_text("\n".join(lines))
+    manifest = ensure_index(tmp_path / "index", str(pages), threads=1)
+    assert (manifest.pages, manifest.passages, manifest.malformed_lines) == (298, 298, 2)
+    assert read_manifest(tmp_path / "index") == manifest
+    [warning] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert warning.startswith("left out 2 malformed lines, the first: line 8: ")
+    assert "; line 201: wikipedia_id" in warning
+
+
+def test_what_the_work_takes_is_said_before_it_begins(
+    tmp_path: Path, pages: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    caplog.set_level("INFO")
+    pages.write_text((json.dumps(PAGE) + "\n") * 20_000)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9 - 3_000_000, 3_000_000))
+    with pytest.raises(
+        IndexBuildError, match=r"--index: building takes about 7\.\d MB of disk .* 3\.0 MB free; make room"
+    ):
+        ensure_index(tmp_path / "index", str(pages), threads=1, heap_mb=1_000)
+    told = r"1\.\d MB of pages; .* 7\.\d MB of disk .* \(3\.0 MB is free\), the index 1\.\d MB .* 1\.2 GB of memory"
+    assert re.search(told, caplog.text)
 
 
 def test_pages_without_text_are_refused(tmp_path: Path, pages: Path) -> None:
