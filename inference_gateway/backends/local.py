@@ -12,8 +12,9 @@ import torch
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.core import CompletionRequest, FinishReason
 from inference_gateway.decoding import Action, CallForm, CallVocabulary, DecodingMachine, Done
-from inference_gateway.engine.engine import Engine, EngineLimits, EngineStats
+from inference_gateway.engine.engine import Engine, EngineLimits
 from inference_gateway.engine.sampling import Sampler
+from inference_gateway.engine.stats import EngineStats, Observer
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
@@ -106,10 +107,10 @@ class LocalBackend:
             raise BackendBusy(f"{self._engine.limits.max_waiting} completions are waiting already")
         return LocalSession(self._engine, request, DecodingMachine(request, self.vocabulary, tools))
 
+    def observe(self, observer: Observer) -> None:
+        """Tell ``observer`` the times of each step; to be set before :meth:`start`."""
+        self._engine.observer = observer
+
     def stats(self) -> EngineStats:
         """Counts for metrics."""
         return self._engine.stats()
-
-    @property
-    def cache_bytes_per_token(self) -> int:
-        return self._engine.cache_bytes_per_token

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from inference_gateway.decoding import Action, DecodingMachine, Keep, Pause
 from inference_gateway.engine.rows import RowTable
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Listener, Sequence, State
+from inference_gateway.engine.stats import EngineStats, Observer, StepTimes
 from language_model.gptj import GPTJ
 from toolformer.api_call import SplicedResult
 
@@ -38,18 +40,6 @@ class EngineLimits:
     max_model_len: int = 2048
     max_waiting: int = 256
     prefill_tokens: int = 1024
-
-
-@dataclass(frozen=True, slots=True)
-class EngineStats:
-    """A snapshot for metrics: sequences by state, and tokens since the start."""
-
-    waiting: int
-    running: int
-    in_call: int
-    computed_tokens: int
-    generated_tokens: int
-    held_tokens: int
 
 
 class Engine:
@@ -70,6 +60,9 @@ class Engine:
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._computed = self._generated = 0
+        self.observer: Observer | None = None
+        """Told the times of each step, in the event loop; to be set before :meth:`start`."""
+        self._times = StepTimes()
         # Each is written by one thread only, so their difference is the true queue length at any time.
         self._submitted = self._left_queue = 0
 
@@ -101,10 +94,12 @@ class Engine:
 
     def splice(self, sequence: Sequence, result: SplicedResult) -> None:
         """Resume a paused sequence with its result."""
+        sequence.answered = time.monotonic()
         self._commands.put(lambda: self._resume(sequence, lambda: sequence.machine.splice(result)))
 
     def give_up(self, sequence: Sequence) -> None:
         """Resume a paused sequence without a result: its call is rolled back."""
+        sequence.answered = time.monotonic()
         self._commands.put(lambda: self._resume(sequence, sequence.machine.give_up))
 
     def finish(self, sequence: Sequence, reason: FinishReason, message: str = "") -> None:
@@ -121,14 +116,12 @@ class Engine:
             waiting=self._submitted - self._left_queue,
             running=len(self._rows) - len(self._in_call),
             in_call=len(self._in_call),
+            cache_tokens=self._cache.rows * self._cache.max_length,
+            held_tokens=sum(self._cache.lengths),
+            bytes_per_token=self._cache.bytes_per_token,
             computed_tokens=self._computed,
             generated_tokens=self._generated,
-            held_tokens=sum(self._cache.lengths),
         )
-
-    @property
-    def cache_bytes_per_token(self) -> int:
-        return self._cache.bytes_per_token
 
     # In the engine's thread ----------------------------------------------------------------------------------------
 
@@ -188,6 +181,9 @@ class Engine:
             return
         self._computed += sum(map(len, pending))
         self._generated += len(sequences)
+        now = time.monotonic()
+        for sequence in sequences:
+            sequence.note_token(now, self._times)
         for sequence, (token, forced) in zip(list(sequences), chosen, strict=True):
             self._follow(sequence, sequence.machine.accept(token, forced=forced))
 
@@ -243,13 +239,19 @@ class Engine:
         sequence.state = State.DONE
 
     def _deliver(self) -> None:
-        """Hand the actions of this step to the event loop in one go."""
-        if self._outbox and self._loop is not None:
-            batch, self._outbox = self._outbox, []
-            try:
+        """Hand the actions and times of this step to the event loop in one go."""
+        if self._loop is None:
+            return
+        try:
+            if self._outbox:
+                batch, self._outbox = self._outbox, []
                 self._loop.call_soon_threadsafe(_call_listeners, batch)
-            except RuntimeError:
-                self._stopping = True  # the event loop has closed: nobody is left to serve
+            if self._times.any:
+                times, self._times = self._times, StepTimes()
+                if self.observer is not None:
+                    self._loop.call_soon_threadsafe(self.observer, times)
+        except RuntimeError:
+            self._stopping = True  # the event loop has closed: nobody is left to serve
 
     def _shut_down(self) -> None:
         for sequence in [*self._waiting, *self._ready, *self._rows.decoding, *self._in_call]:

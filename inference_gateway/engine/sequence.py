@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ import torch
 
 from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import Action, DecodingMachine
+from inference_gateway.engine.stats import StepTimes
 
 Listener = Callable[[list[Action]], None]
 """Takes the actions of one step; called in the event loop's thread."""
@@ -34,6 +36,11 @@ class Sequence:
     listener: Listener
     state: State = State.WAITING
     row: int = -1
+    arrived: float = field(default_factory=time.monotonic)
+    last_token: float | None = None
+    """When the newest token was chosen; ``None`` before the first."""
+    answered: float | None = None
+    """When the tool answered, until the next token is chosen."""
     generator: torch.Generator | None = field(init=False)
     """Random numbers of this sequence alone, so that what else runs cannot change what it samples; ``None`` when
     greedy."""
@@ -47,6 +54,17 @@ class Sequence:
                 self.generator.seed()
             else:
                 self.generator.manual_seed(sampling.seed)
+
+    def note_token(self, now: float, times: StepTimes) -> None:
+        """A token was chosen: add how long it took to ``times``."""
+        if self.answered is not None:
+            times.resumed.append(now - self.answered)
+            self.answered = None
+        elif self.last_token is not None:
+            times.between.append(now - self.last_token)
+        else:
+            times.first.append(now - self.arrived)
+        self.last_token = now
 
     @property
     def length(self) -> int:

@@ -18,6 +18,7 @@ from inference_gateway.decoding import Action, CallVocabulary, DecodingMachine, 
 from inference_gateway.engine.engine import Engine, EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence
+from inference_gateway.engine.stats import StepTimes
 from tests.inference_gateway.test_decoding import TOOLS
 from tests.support.models import SMALL, random_model
 from tests.support.vocabularies import small_tokenizer
@@ -236,6 +237,20 @@ async def test_the_context_ends_a_completion() -> None:
         assert done.usage.completion_tokens <= 11
     finally:
         await local.stop()
+
+
+async def test_times_are_told_once_a_token() -> None:
+    local = backend(max_sequences=2)
+    told: list[StepTimes] = []
+    local.observe(told.append)
+    await local.start()
+    try:
+        dones = [(await complete(local, CompletionRequest((5, n), max_tokens=9)))[1] for n in range(3)]
+    finally:
+        await local.stop()
+    assert sum(len(times.first) for times in told) == 3
+    assert sum(len(times.between) for times in told) == sum(done.usage.completion_tokens - 1 for done in dones)
+    assert all(seconds >= 0 for times in told for seconds in (*times.first, *times.between))
 
 
 class TestSampler:
