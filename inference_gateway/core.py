@@ -35,6 +35,11 @@ class SamplingParams:
         if self.top_k < 0:
             raise ValueError("top_k must be 0 (all tokens) or more")
 
+    @property
+    def adjusts(self) -> bool:
+        """Whether logits are changed by penalties or biases."""
+        return bool(self.frequency_penalty or self.presence_penalty or self.logit_bias)
+
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:

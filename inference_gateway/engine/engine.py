@@ -21,7 +21,7 @@ import torch
 from inference_gateway.core import CompletionRequest, FinishReason
 from inference_gateway.decoding import Action, DecodingMachine, Keep, Pause
 from inference_gateway.engine.rows import RowTable
-from inference_gateway.engine.sampling import Sampler
+from inference_gateway.engine.sampling import Sampler, Scored
 from inference_gateway.engine.sequence import Listener, Sequence, State
 from inference_gateway.engine.stats import EngineStats, Observer, StepTimes
 from language_model.gptj import GPTJ
@@ -173,7 +173,9 @@ class Engine:
         pending = [sequence.tokens_from(self._cache.lengths[sequence.row]) for sequence in sequences]
         try:
             logits = self._model.extend(self._cache, rows, pending)
+            scored = Scored(logits, sequences)
             chosen = self._sampler.choose(logits, sequences)
+            scores = scored.of([token for token, _ in chosen])
         except Exception:
             log.exception("a step of %d sequences failed", len(sequences))
             for sequence in list(sequences):
@@ -184,8 +186,8 @@ class Engine:
         now = time.monotonic()
         for sequence in sequences:
             sequence.note_token(now, self._times)
-        for sequence, (token, forced) in zip(list(sequences), chosen, strict=True):
-            self._follow(sequence, sequence.machine.accept(token, forced=forced))
+        for sequence, (token, forced), (logprob, top) in zip(list(sequences), chosen, scores, strict=True):
+            self._follow(sequence, sequence.machine.accept(token, forced=forced, logprob=logprob, top=top))
 
     def _follow(self, sequence: Sequence, actions: list[Action]) -> None:
         """Do what the machine asks of the engine, and pass its actions on."""

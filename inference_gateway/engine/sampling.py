@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence as Many
 
 import torch
 from torch import Tensor
 
 from inference_gateway.core import SamplingParams
-from inference_gateway.decoding import CallVocabulary
+from inference_gateway.decoding import CallVocabulary, StepRule
+from inference_gateway.engine.scoring import UNSCORED, Score, score
 from inference_gateway.engine.sequence import Sequence
 
 
 class Sampler:
-    """Applies each sequence's rule (section 4.2 of the paper), then its temperature and ``top_p``."""
+    """Applies each sequence's rule (section 4.2 of the paper), then what its request says of sampling."""
 
     def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
         self._starts = torch.tensor(vocabulary.start_ids, device=device)
@@ -21,37 +24,101 @@ class Sampler:
 
     def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
         """A token for each row of ``logits`` ``[len(sequences), vocabulary]``, and whether it was taken as an API
-        start.
+        start. ``logits`` may be changed.
 
         The API-start token is taken where it ranks among the rule's top k by the model's own logits, whatever the
-        temperature."""
+        temperature, penalties and biases."""
         rules = [sequence.machine.rule() for sequence in sequences]
         logits = logits.float()
+        starts = self._forced_starts(logits, rules)
         banned = [row for row, rule in enumerate(rules) if rule.ban_calls]
         if banned:
             logits[torch.tensor(banned, device=logits.device).unsqueeze(1), self._openings] = float("-inf")
-        tokens = logits.argmax(dim=-1).tolist()
         for row, sequence in enumerate(sequences):
-            if sequence.generator is not None:
-                tokens[row] = _sample(logits[row], sequence.request.sampling, sequence.generator)
-        forced = [False] * len(rules)
+            if sequence.request.sampling.adjusts:
+                adjust(logits[row], sequence.request.sampling, sequence.machine.ids)
+        tokens = logits.argmax(dim=-1).tolist()
+        drawing = [row for row, sequence in enumerate(sequences) if sequence.random is not None]
+        if drawing:
+            sampling = [sequences[row].request.sampling for row in drawing]
+            uniforms = [random.random() for row in drawing if (random := sequences[row].random)]
+            for row, token in zip(drawing, draw(logits[drawing], sampling, uniforms), strict=True):
+                tokens[row] = token
+        return [(starts[row], True) if row in starts else (token, False) for row, token in enumerate(tokens)]
+
+    def _forced_starts(self, logits: Tensor, rules: Many[StepRule]) -> dict[int, int]:
+        """The rows where a call may start now, and the API-start token of each."""
         asking = [row for row, rule in enumerate(rules) if rule.start_top_k > 0]
-        if asking:
-            asked = logits if len(asking) == len(rules) else logits[torch.tensor(asking, device=logits.device)]
-            best, which = asked[:, self._starts].max(dim=-1)
-            ranks = (asked > best.unsqueeze(1)).sum(dim=-1).tolist()
-            starts = self._starts[which].tolist()
-            for row, rank, start in zip(asking, ranks, starts, strict=True):
-                if rank < rules[row].start_top_k:
-                    tokens[row], forced[row] = start, True
-        return list(zip(tokens, forced, strict=True))
+        if not asking:
+            return {}
+        asked = logits if len(asking) == len(rules) else logits[torch.tensor(asking, device=logits.device)]
+        best, which = asked[:, self._starts].max(dim=-1)
+        ranks = (asked > best.unsqueeze(1)).sum(dim=-1).tolist()
+        starts = self._starts[which].tolist()
+        ranked = zip(asking, ranks, starts, strict=True)
+        return {row: start for row, rank, start in ranked if rank < rules[row].start_top_k}
 
 
-def _sample(logits: Tensor, sampling: SamplingParams, generator: torch.Generator) -> int:
-    """Draw from the smallest set of tokens whose probability reaches ``top_p`` (Holtzman et al., 2020)."""
-    probabilities = torch.softmax(logits.cpu() / sampling.temperature, dim=-1)
-    if sampling.top_p < 1:
-        ordered, order = probabilities.sort(descending=True)
-        before = ordered.cumsum(dim=-1) - ordered
-        probabilities[order[before >= sampling.top_p]] = 0
-    return int(torch.multinomial(probabilities, 1, generator=generator))
+class Scored:
+    """The log probabilities of a step's tokens for the sequences that ask; made before the sampler sees the logits."""
+
+    def __init__(self, logits: Tensor, sequences: Many[Sequence]) -> None:
+        self._asked = {
+            row: top for row, sequence in enumerate(sequences) if (top := sequence.request.logprobs) is not None
+        }
+        if self._asked:
+            self._log_probabilities = torch.log_softmax(logits[list(self._asked)].float(), dim=-1)
+
+    def of(self, tokens: Many[int]) -> list[Score]:
+        """The score of each row's chosen token."""
+        scores = [UNSCORED] * len(tokens)
+        if self._asked:
+            chosen = [tokens[row] for row in self._asked]
+            found = score(self._log_probabilities, chosen, max(self._asked.values()))
+            for (row, top), (logprob, best) in zip(self._asked.items(), found, strict=True):
+                scores[row] = Score(logprob, best[:top])
+        return scores
+
+
+def adjust(logits: Tensor, sampling: SamplingParams, made: Many[int]) -> None:
+    """Add biases to ``logits`` ``[vocabulary]``, and take penalties off for the tokens ``made`` so far (OpenAI's
+    definition)."""
+    if sampling.logit_bias:
+        tokens, biases = zip(*sampling.logit_bias, strict=True)
+        logits[list(tokens)] += torch.tensor(biases, device=logits.device)
+    if made and (sampling.frequency_penalty or sampling.presence_penalty):
+        counts = Counter(made)
+        times = torch.tensor(list(counts.values()), device=logits.device)
+        logits[list(counts)] -= sampling.frequency_penalty * times + sampling.presence_penalty
+
+
+def draw(logits: Tensor, sampling: Many[SamplingParams], uniforms: Many[float]) -> list[int]:
+    """A token for each row of ``logits`` ``[rows, vocabulary]``: where its uniform number falls in the cumulative
+    distribution.
+
+    One number a token, and cumulation in the order of ids, keep a draw as it is under rounding that differs with what
+    else runs; a sum in the order of likelihood would not, where two tokens are about as likely."""
+    temperatures = torch.tensor([one.temperature for one in sampling], device=logits.device)
+    probabilities = torch.softmax(logits.double() / temperatures.unsqueeze(1), dim=-1)
+    filtered = [row for row, one in enumerate(sampling) if one.top_k > 0 or one.top_p < 1]
+    if filtered:
+        probabilities[filtered] = _likely(probabilities[filtered], [sampling[row] for row in filtered])
+    cumulative = probabilities.cumsum(dim=-1)
+    targets = torch.tensor(uniforms, dtype=torch.float64, device=logits.device).unsqueeze(1) * cumulative[:, -1:]
+    tokens: list[int] = torch.searchsorted(cumulative, targets, right=True).squeeze(1).tolist()
+    return tokens
+
+
+def _likely(probabilities: Tensor, sampling: Many[SamplingParams]) -> Tensor:
+    """``probabilities`` with 0 outside of each row's ``top_k`` tokens and, of what they hold, outside of the smallest
+    set that reaches ``top_p`` (Holtzman et al., 2020)."""
+    vocabulary, device = probabilities.shape[1], probabilities.device
+    top_k = torch.tensor([one.top_k or vocabulary for one in sampling], device=device).unsqueeze(1)
+    # At 1 nothing is to be cut, and rounding of the sum must not cut either.
+    shares = [one.top_p if one.top_p < 1 else math.inf for one in sampling]
+    top_p = torch.tensor(shares, dtype=torch.float64, device=device).unsqueeze(1)
+    ordered, order = probabilities.sort(dim=-1, descending=True, stable=True)
+    ordered = ordered.masked_fill(torch.arange(vocabulary, device=device) >= top_k, 0)
+    cumulative = ordered.cumsum(dim=-1)
+    ordered = ordered.masked_fill(cumulative - ordered >= top_p * cumulative[:, -1:], 0)
+    return torch.zeros_like(probabilities).scatter_(1, order, ordered)

@@ -6,8 +6,7 @@ import enum
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-
-import torch
+from random import Random
 
 from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import Action, DecodingMachine
@@ -41,19 +40,13 @@ class Sequence:
     """When the newest token was chosen; ``None`` before the first."""
     answered: float | None = None
     """When the tool answered, until the next token is chosen."""
-    generator: torch.Generator | None = field(init=False)
+    random: Random | None = field(init=False)
     """Random numbers of this sequence alone, so that what else runs cannot change what it samples; ``None`` when
     greedy."""
 
     def __post_init__(self) -> None:
         sampling = self.request.sampling
-        self.generator = None
-        if sampling.temperature > 0:
-            self.generator = torch.Generator()
-            if sampling.seed is None:
-                self.generator.seed()
-            else:
-                self.generator.manual_seed(sampling.seed)
+        self.random = Random(sampling.seed) if sampling.temperature > 0 else None
 
     def note_token(self, now: float, times: StepTimes) -> None:
         """A token was chosen: add how long it took to ``times``."""

@@ -1,0 +1,148 @@
+"""Sampling against its definitions, on given logits."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from inference_gateway.core import CompletionRequest, SamplingParams
+from inference_gateway.decoding import CallVocabulary, DecodingMachine
+from inference_gateway.engine.sampling import Sampler, Scored, adjust, draw
+from inference_gateway.engine.scoring import UNSCORED
+from inference_gateway.engine.sequence import Sequence
+from tests.inference_gateway.test_decoding import TOOLS
+from tests.support.models import SMALL
+from tests.support.vocabularies import small_tokenizer
+
+VOCABULARY = CallVocabulary.of(small_tokenizer(), [SMALL.eos_token_id])
+
+
+def sequence(top_k: int, **sampling: Any) -> Sequence:
+    request = CompletionRequest(
+        (1,),
+        max_tokens=9,
+        tools=tuple(TOOLS),
+        api_top_k=top_k,
+        sampling=SamplingParams(**sampling),
+    )
+    return Sequence(request, DecodingMachine(request, VOCABULARY, TOOLS), lambda actions: None)
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3, 10, 11, 50])
+@pytest.mark.parametrize("top_k", [0, 1, 3, 10])
+def test_a_call_starts_exactly_where_the_start_is_among_the_top_k(rank: int, top_k: int) -> None:
+    start = VOCABULARY.start_ids[0]
+    order = [i for i in range(424) if i not in VOCABULARY.opening_ids]
+    order.insert(rank - 1, start)
+    logits = torch.full((1, 424), -100.0)
+    for place, token in enumerate(order):
+        logits[0, token] = -float(place)
+    chosen = Sampler(VOCABULARY, torch.device("cpu")).choose(logits, [sequence(top_k)])
+    expected = (start, True) if rank <= top_k else (next(t for t in order if t != start), False)
+    assert chosen == [expected]
+
+
+def test_no_rule_leaks_to_a_neighbour() -> None:
+    start = VOCABULARY.start_ids[0]
+    logits = torch.zeros(3, 424)
+    logits[:, start] = 5.0
+    logits[:, 7] = 4.0
+    chosen = Sampler(VOCABULARY, torch.device("cpu")).choose(logits, [sequence(0), sequence(10), sequence(0)])
+    assert chosen == [(7, False), (start, True), (7, False)]
+
+
+def test_top_p_leaves_out_the_tail() -> None:
+    logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05] + [1e-9] * 420]))
+    sampler = Sampler(VOCABULARY, torch.device("cpu"))
+    drawn = {
+        sampler.choose(logits.clone(), [sequence(0, temperature=1.0, top_p=0.7, seed=seed)])[0][0] for seed in range(60)
+    }
+    assert drawn == {0, 1}
+
+
+def random_logits(rows: int = 1, seed: int = 0) -> Tensor:
+    return 3 * torch.randn(rows, 424, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(
+    ("top_k", "top_p"), [(0, 1.0), (1, 1.0), (5, 1.0), (0, 0.5), (0, 0.9), (20, 0.7), (3, 0.01), (1000, 1.0)]
+)
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.0])
+def test_a_draw_is_the_inverse_of_the_cut_distribution(top_k: int, top_p: float, temperature: float) -> None:
+    """The oracle walks the definition one token at a time."""
+    logits = random_logits()
+    weights = [math.exp(value / temperature) for value in logits[0].tolist()]
+    likely = sorted(range(len(weights)), key=lambda token: -weights[token])[: top_k or None]
+    kept, total = [], sum(weights[token] for token in likely)
+    for token in likely:
+        kept.append(token)
+        if top_p < 1 and sum(weights[token] for token in kept) >= top_p * total:
+            break
+    kept_total = sum(weights[token] for token in kept)
+    sampling = SamplingParams(temperature=temperature, top_k=top_k, top_p=top_p)
+    for uniform in (0.0, 0.1, 0.25, 0.5, 0.77, 0.999):
+        passed, expected = 0.0, -1
+        for token in sorted(kept):
+            passed += weights[token]
+            if passed > uniform * kept_total:
+                expected = token
+                break
+        assert draw(logits, [sampling], [uniform]) == [expected]
+
+
+def test_rows_are_drawn_each_by_its_own_parameters() -> None:
+    logits = random_logits(4)
+    sampling = [
+        SamplingParams(1.0),
+        SamplingParams(0.5, top_k=3),
+        SamplingParams(1.5, 0.6),
+        SamplingParams(2.0, 0.9, 9),
+    ]
+    uniforms = [0.2, 0.4, 0.6, 0.8]
+    alone = [draw(logits[row : row + 1], [sampling[row]], [uniforms[row]])[0] for row in range(4)]
+    assert draw(logits, sampling, uniforms) == alone
+
+
+def test_draws_follow_the_distribution() -> None:
+    logits = torch.log(torch.tensor([[0.6, 0.3, 0.1] + [0.0] * 421]))
+    one = sequence(0, temperature=1.0, seed=3)
+    sampler = Sampler(VOCABULARY, torch.device("cpu"))
+    drawn = Counter(sampler.choose(logits.clone(), [one])[0][0] for _ in range(2000))
+    assert set(drawn) == {0, 1, 2}
+    assert abs(drawn[0] - 1200) < 100
+    assert abs(drawn[1] - 600) < 100
+
+
+def test_penalties_and_biases_change_logits_as_openai_defines() -> None:
+    logits = torch.zeros(424)
+    sampling = SamplingParams(frequency_penalty=0.5, presence_penalty=0.25, logit_bias=((7, 2.0), (9, -100.0)))
+    adjust(logits, sampling, [3, 7, 7, 7])
+    changed = {token: logits[token].item() for token in (0, 3, 7, 9)}
+    assert changed == {0: 0.0, 3: -0.75, 7: 2.0 - 1.75, 9: -100.0}
+
+
+def test_a_bias_decides_a_greedy_choice() -> None:
+    sampler = Sampler(VOCABULARY, torch.device("cpu"))
+    logits = torch.zeros(2, 424)
+    logits[:, 7] = 1.0
+    biased = sequence(0, logit_bias=((11, 50.0),))
+    assert sampler.choose(logits, [biased, sequence(0)]) == [(11, False), (7, False)]
+
+
+def test_scores_are_of_the_models_own_distribution() -> None:
+    logits = random_logits(3)
+    expected = torch.log_softmax(logits, dim=-1)
+    asking, silent = sequence(0, logit_bias=((11, 50.0),)), sequence(0)
+    asking.request = CompletionRequest((1,), logprobs=3, sampling=asking.request.sampling)
+    scored = Scored(logits, [silent, asking, silent])
+    Sampler(VOCABULARY, torch.device("cpu")).choose(logits, [silent, asking, silent])
+    first, second, third = scored.of([5, 11, 5])
+    assert first == third == UNSCORED
+    assert second.logprob == pytest.approx(expected[1, 11].item())
+    best = expected[1].topk(3)
+    assert second.top == tuple(zip(best.indices.tolist(), best.values.tolist(), strict=True))
