@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +17,9 @@ from torch.nn import functional as F  # noqa: N812
 
 from language_model.config import GPTJConfig
 from language_model.kv_cache import KVCache
+
+if TYPE_CHECKING:
+    from language_model.native.step import NativeStep
 
 
 def rotation_table(config: GPTJConfig, device: torch.device | str = "cpu") -> Tensor:
@@ -118,6 +121,7 @@ class GPTJ(nn.Module):
         self.ln_f = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size)
         self.register_buffer("rotations", rotation_table(config), persistent=False)
+        self._compiled: NativeStep | None = None
 
     @classmethod
     def from_config(cls, config: GPTJConfig, *, seed: int = 0) -> GPTJ:
@@ -154,6 +158,17 @@ class GPTJ(nn.Module):
     def dtype(self) -> torch.dtype:
         return self.wte.weight.dtype
 
+    def use_compiled_step(self) -> None:
+        """Let :meth:`extend` use compiled code from now on (``native/``), which has a copy of the weights: changing
+        them no longer reaches it.
+
+        Raises:
+            Unavailable: if the model is not one for it, or no C compiler is at hand; the message says which.
+        """
+        from language_model.native.step import NativeStep
+
+        self._compiled = NativeStep(self)
+
     def new_cache(self, rows: int, max_length: int | None = None) -> KVCache:
         """A cache for ``rows`` sequences of at most ``max_length`` tokens (default: all the model's positions)."""
         return KVCache(self.config, rows, max_length or self.config.n_positions, dtype=self.dtype, device=self.device)
@@ -184,6 +199,9 @@ class GPTJ(nn.Module):
         Raises:
             ValueError: if a row would outgrow the cache or gets no token.
         """
+        _require_room(cache, rows, ids)
+        if self._compiled is not None:
+            return self._compiled.extend(cache, rows, ids)
         hidden = self._extend(cache, rows, ids)
         if hidden.shape[1] == 1:
             return cast(Tensor, self.lm_head(hidden[:, 0]))
@@ -194,7 +212,8 @@ class GPTJ(nn.Module):
     def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         counts = [len(new) for new in ids]
         starts = [cache.lengths[row] for row in rows]
-        _require_room(cache, starts, counts)
+        if max(starts) + max(counts) > cache.max_length:
+            raise ValueError("padding does not fit the cache behind a row that is nearly full: extend that row apart")
         widest, length = max(counts), max(map(sum, zip(starts, counts, strict=True)))
         # Shorter rows are padded; padding is written past a row's end, where nothing reads it.
         padded = torch.tensor([[*new, *[0] * (widest - len(new))] for new in ids], device=self.device)
@@ -220,11 +239,9 @@ class GPTJ(nn.Module):
         return cast(Sequence[Block], self.blocks)
 
 
-def _require_room(cache: KVCache, starts: Sequence[int], counts: Sequence[int]) -> None:
-    if min(counts) == 0:
-        raise ValueError("every row must get at least one token")
-    for start, count in zip(starts, counts, strict=True):
-        if start + count > cache.max_length:
-            raise ValueError(f"{start + count} tokens do not fit a cache of {cache.max_length}")
-        if start + max(counts) > cache.max_length:
-            raise ValueError("padding does not fit the cache behind a row that is nearly full: extend that row apart")
+def _require_room(cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> None:
+    for row, new in zip(rows, ids, strict=True):
+        if not new:
+            raise ValueError("every row must get at least one token")
+        if (needed := cache.lengths[row] + len(new)) > cache.max_length:
+            raise ValueError(f"{needed} tokens do not fit a cache of {cache.max_length}")

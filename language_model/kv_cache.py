@@ -53,6 +53,11 @@ class KVCache:
         return self._tokens[:, 0, 0].numel() * self._tokens.element_size()
 
     @property
+    def tokens(self) -> Tensor:
+        """The cache's memory, in the shape that the class describes."""
+        return self._tokens
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the whole cache."""
         return self._tokens.nbytes

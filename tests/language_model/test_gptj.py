@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from language_model.config import CheckpointError, GPTJConfig
 from language_model.gptj import GPTJ
-from tests.support.models import SMALL, random_model
+from language_model.native.library import Unavailable
+from tests.support.models import SMALL, compiled_model, random_model
 
 SHAPES = [
     pytest.param(SMALL, id="small"),
@@ -86,10 +87,21 @@ def test_bfloat16_stays_near_float32(tmp_path: Path) -> None:
     assert (half(ids).float() - full).abs().max() < 0.05 * full.abs().max()
 
 
+@pytest.fixture(scope="module", params=["torch", "compiled"])
+def model(request: pytest.FixtureRequest) -> GPTJ:
+    """A model that extends its cache with torch, and one that does it in compiled code."""
+    if request.param == "torch":
+        return random_model()
+    try:
+        return compiled_model()
+    except Unavailable as why:
+        pytest.skip(str(why))
+
+
 class TestCache:
-    def test_decode_cut_splice_resume_equals_full_recomputation(self) -> None:
+    def test_decode_cut_splice_resume_equals_full_recomputation(self, model: GPTJ) -> None:
         """What the gateway does around a tool call, step by step, against the oracle."""
-        model, ids = random_model(), tokens(SMALL, 1, 60)[0].tolist()
+        ids = tokens(SMALL, 1, 60)[0].tolist()
         cache = model.new_cache(2)
         model.extend(cache, [1], [ids[:20]])
         for token in ids[20:30]:
@@ -102,9 +114,8 @@ class TestCache:
 
     @settings(max_examples=60, deadline=None)
     @given(data=st.data())
-    def test_any_history_of_rows_equals_full_recomputation(self, data: st.DataObject) -> None:
+    def test_any_history_of_rows_equals_full_recomputation(self, model: GPTJ, data: st.DataObject) -> None:
         """Ragged batches, cuts and swaps in any order: each row's next logits are those of its own tokens alone."""
-        model = random_model()
         cache = model.new_cache(4, 64)
         texts: list[list[int]] = [[] for _ in range(4)]
         for _ in range(data.draw(st.integers(1, 6))):
@@ -128,8 +139,7 @@ class TestCache:
                 texts[a], texts[b] = texts[b], texts[a]
         assert cache.lengths == [len(text) for text in texts]
 
-    def test_a_full_row_is_refused_and_unharmed(self) -> None:
-        model = random_model()
+    def test_a_full_row_is_refused_and_unharmed(self, model: GPTJ) -> None:
         cache = model.new_cache(1, 8)
         model.extend(cache, [0], [[1] * 8])
         with pytest.raises(ValueError, match="9 tokens do not fit a cache of 8"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 
 import torch
@@ -23,3 +24,15 @@ def random_model(config: GPTJConfig = SMALL, seed: int = 0, spread: float = 0.3)
     for parameter in model.parameters():
         parameter.data.normal_(0, spread, generator=generator)
     return model.eval().requires_grad_(False)
+
+
+@functools.cache
+def compiled_model(config: GPTJConfig = SMALL, seed: int = 0, spread: float = 0.3) -> GPTJ:
+    """The weights of :func:`random_model`, with compiled steps.
+
+    Raises:
+        Unavailable: if there is no C compiler here.
+    """
+    model = copy.deepcopy(random_model(config, seed, spread))
+    model.use_compiled_step()
+    return model

@@ -1,0 +1,265 @@
+/* One step of GPT-J in float32 on one processor core: new tokens in, logits out.
+
+   For a model of a few million parameters the arithmetic of a step takes less time than the dispatch of its
+   operations. Here a step is one call, without Python's lock. Vectors are GCC's and clang's extension, so the source
+   names no processor. `model.py` packs the weights; the arithmetic is that of `language_model/gptj.py`, which is the
+   oracle of its tests. */
+
+#include <math.h>
+#include <string.h>
+
+enum { LANES = 16, PANEL = 2 * LANES, BLOCK = 8 };
+
+typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+typedef int ivec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
+
+/* Sizes, then the weights in the order in which a step reads them. `inner` and `vocabulary` are whole panels. */
+typedef struct {
+    long layers, width, heads, head_width, rotated, inner, vocabulary;
+    float epsilon;
+    const float *embedding; /* [vocabulary, width] */
+    const float *rotations; /* [positions, rotated / 2, 2]: cosine and sine */
+    const float *weights;
+} model;
+
+/* Where a step's tokens go: keys and then values of a token lie together. Strides count floats. */
+typedef struct {
+    float *tokens;
+    long layer_stride, row_stride, token_stride;
+} cache;
+
+static inline vec load(const float *p) { return *(const vec *)p; }
+static inline void store(float *p, vec v) { *(vec *)p = v; }
+static inline vec all(float x) { return x - (vec){0}; } /* x + 0 would be an addition: it changes -0 */
+
+static inline vec pick(ivec where, vec a, vec b) { return (vec)((where & (ivec)a) | (~where & (ivec)b)); }
+
+static inline float sum_lanes(vec v) {
+    float parts[LANES];
+    store(parts, v);
+    for (int half = LANES / 2; half > 0; half /= 2)
+        for (int i = 0; i < half; i++) parts[i] += parts[i + half];
+    return parts[0];
+}
+
+static float sum(const float *x, long size) {
+    vec parts = all(0);
+    float rest = 0;
+    long i = 0;
+    for (; i + LANES <= size; i += LANES) parts += load(x + i);
+    for (; i < size; i++) rest += x[i];
+    return sum_lanes(parts) + rest;
+}
+
+static inline float dot(const float *a, const float *b, long size) {
+    vec parts = all(0);
+    float rest = 0;
+    long i = 0;
+    for (; i + LANES <= size; i += LANES) parts += load(a + i) * load(b + i);
+    for (; i < size; i++) rest += a[i] * b[i];
+    return sum_lanes(parts) + rest;
+}
+
+/* e^x for x <= 88 to 2 ulp: 2^n * e^r, |r| <= ln(2) / 2, with a minimax polynomial of e^r. */
+static inline vec exponential(vec x) {
+    x = pick(x < all(-87.0f), all(-87.0f), x);
+    x = pick(x > all(88.0f), all(88.0f), x);
+    const vec shifter = all(12582912.0f); /* 1.5 * 2^23: adding it rounds to a whole number */
+    vec n = x * all(1.44269504f) + shifter - shifter;
+    vec r = x - n * all(0.693359375f) + n * all(2.12194440e-4f);
+    vec p = all(1.9875691500e-4f);
+    p = p * r + all(1.3981999507e-3f);
+    p = p * r + all(8.3334519073e-3f);
+    p = p * r + all(4.1665795894e-2f);
+    p = p * r + all(1.6666665459e-1f);
+    p = p * r + all(5.0000001201e-1f);
+    p = p * r * r + r + all(1.0f);
+    ivec exponent = (__builtin_convertvector(n, ivec) + 127) << 23;
+    return p * (vec)exponent;
+}
+
+/* GELU by its tanh form, as in GPT-J: x * sigmoid(2 sqrt(2 / pi) (x + 0.044715 x^3)). */
+static inline vec gelu(vec x) {
+    vec u = all(-1.5957691216f) * x * (all(1.0f) + all(0.044715f) * x * x);
+    return x / (all(1.0f) + exponential(u));
+}
+
+/* out[m][0:PANEL] = base[m] + a[m][0:depth] . panel[0:depth][PANEL] for a constant number of rows m. */
+static inline __attribute__((always_inline)) void multiply_panel(
+    int rows, long depth, const float *a, long a_stride, const float *panel, const float *bias, const float *residual,
+    float *out, long out_stride) {
+    vec left[BLOCK], right[BLOCK];
+#pragma GCC unroll 8
+    for (int m = 0; m < rows; m++) {
+        left[m] = load(bias);
+        right[m] = load(bias + LANES);
+        if (residual) {
+            left[m] += load(residual + m * out_stride);
+            right[m] += load(residual + m * out_stride + LANES);
+        }
+    }
+    for (long k = 0; k < depth; k++, panel += PANEL) {
+        vec w0 = load(panel), w1 = load(panel + LANES);
+#pragma GCC unroll 8
+        for (int m = 0; m < rows; m++) {
+            vec x = all(a[m * a_stride + k]);
+            left[m] += x * w0;
+            right[m] += x * w1;
+        }
+    }
+#pragma GCC unroll 8
+    for (int m = 0; m < rows; m++) {
+        store(out + m * out_stride, left[m]);
+        store(out + m * out_stride + LANES, right[m]);
+    }
+}
+
+/* out [rows, width] = a [rows, depth] . panels + bias (+ out, if `add`). `width` is a multiple of PANEL. */
+static const float *multiply(long rows, long depth, long width, const float *a, long a_stride, const float *weights,
+                             int add, float *out, long out_stride) {
+    const float *bias = weights + depth * width;
+    for (long column = 0; column < width; column += PANEL, weights += depth * PANEL) {
+        for (long row = 0; row < rows; row += BLOCK) {
+            float *to = out + row * out_stride + column;
+            const float *from = a + row * a_stride, *base = add ? to : 0;
+#define ROWS(n) case n: multiply_panel(n, depth, from, a_stride, weights, bias + column, base, to, out_stride); break
+            switch (rows - row) {
+                ROWS(1); ROWS(2); ROWS(3); ROWS(4); ROWS(5); ROWS(6); ROWS(7);
+                default: multiply_panel(8, depth, from, a_stride, weights, bias + column, base, to, out_stride);
+            }
+#undef ROWS
+        }
+    }
+    return bias + width;
+}
+
+/* Zero mean and unit variance; the scale and shift that follow are part of the next weights. */
+static void normalise(const float *x, long width, float epsilon, float *out) {
+    float mean = sum(x, width) / width;
+    for (long i = 0; i < width; i++) out[i] = x[i] - mean;
+    float scale = 1.0f / sqrtf(dot(out, out, width) / width + epsilon);
+    for (long i = 0; i < width; i++) out[i] *= scale;
+}
+
+/* Turn neighbouring pairs of each head's first `rotated` dimensions (Su et al., 2021). */
+static void rotate(float *x, long heads, long head_width, long rotated, const float *turn) {
+    for (long head = 0; head < heads; head++, x += head_width)
+        for (long i = 0; i < rotated; i += 2) {
+            float a = x[i], b = x[i + 1];
+            x[i] = a * turn[i] - b * turn[i + 1];
+            x[i + 1] = a * turn[i + 1] + b * turn[i];
+        }
+}
+
+/* The sums of 16 vectors as one vector: halves of pairs are added until a lane is left of each. */
+static inline vec sums(vec v[LANES]) {
+#define FOLD(pairs, low, high) for (int i = 0; i < pairs; i++) \
+        v[i] = __builtin_shuffle(v[i], v[i + pairs], (ivec)low) + __builtin_shuffle(v[i], v[i + pairs], (ivec)high)
+#define LIST(...) {__VA_ARGS__}
+    FOLD(8, LIST(0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23),
+         LIST(8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31));
+    FOLD(4, LIST(0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27),
+         LIST(4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31));
+    FOLD(2, LIST(0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29),
+         LIST(2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31));
+    FOLD(1, LIST(0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30),
+         LIST(1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31));
+#undef LIST
+#undef FOLD
+    return v[0];
+}
+
+/* Scores of up to LANES tokens' keys; what lies past them is garbage. */
+static inline __attribute__((always_inline)) vec score(const float *query, const float *keys, long stride, long width,
+                                                       long tokens) {
+    vec parts[LANES];
+#pragma GCC unroll 16
+    for (int t = 0; t < LANES; t++) {
+        parts[t] = all(0);
+        if (t < tokens)
+            for (long i = 0; i < width; i += LANES) parts[t] += load(query + i) * load(keys + t * stride + i);
+    }
+    return sums(parts);
+}
+
+/* One token's attention over the first `length` tokens of its row, `scores` being [heads, whole vectors]. A block of
+   tokens is read for all heads before the next, as it lies in memory. */
+static void attend(const model *m, const float *queries, const float *row, long stride, long length, float *scores,
+                   float *out) {
+    long width = m->head_width, heads = m->heads, room = (length + LANES - 1) / LANES * LANES;
+    float scale = 1.0f / sqrtf((float)width);
+    for (long t = 0; t < length; t += LANES)
+        for (long head = 0; head < heads; head++) {
+            const float *query = queries + head * width, *keys = row + t * stride + head * width;
+            long left = length - t;
+            vec s = left >= LANES ? score(query, keys, stride, width, LANES) : score(query, keys, stride, width, left);
+            store(scores + head * room + t, scale * s);
+        }
+    for (long head = 0; head < heads; head++) {
+        float *s = scores + head * room;
+        for (long t = length; t < room; t++) s[t] = -INFINITY;
+        vec most = load(s), total = all(0);
+        for (long t = LANES; t < room; t += LANES) most = pick(load(s + t) > most, load(s + t), most);
+        float highest = most[0];
+        for (int i = 1; i < LANES; i++) highest = most[i] > highest ? most[i] : highest;
+        for (long t = 0; t < room; t += LANES) {
+            vec share = exponential(load(s + t) - highest);
+            store(s + t, share);
+            total += share;
+        }
+        float scaling = 1.0f / sum_lanes(total);
+        for (long t = 0; t < room; t += LANES) store(s + t, load(s + t) * scaling);
+    }
+    memset(out, 0, heads * width * sizeof(float));
+    for (long t = 0; t < length; t += LANES)
+        for (long head = 0; head < heads; head++) {
+            const float *shares = scores + head * room + t, *values = row + t * stride + (heads + head) * width;
+            long tokens = length - t < LANES ? length - t : LANES;
+            for (long i = 0; i < width; i += LANES) {
+                vec total = load(out + head * width + i);
+                for (long k = 0; k < tokens; k++) total += shares[k] * load(values + k * stride + i);
+                store(out + head * width + i, total);
+            }
+        }
+}
+
+static long padded(long size) { return (size + PANEL - 1) / PANEL * PANEL; }
+
+/* Floats of scratch that a step of `tokens` tokens over rows of up to `length` tokens needs. */
+long scratch_size(const model *m, long tokens, long length) {
+    long width = padded(m->width), in = padded(3 * m->width + m->inner);
+    return tokens * (2 * width + in + m->width + m->inner) + PANEL + m->heads * padded(length);
+}
+
+/* Append token `ids[i]` at position `positions[i]` of row `rows[i]`; a row's tokens come in order. The logits after
+   token `wanted[j]` become row j of `logits` [n_wanted, vocabulary]. */
+void step(const model *m, const cache *c, long tokens, const long *ids, const long *rows, const long *positions,
+          long n_wanted, const long *wanted, float *scratch, float *logits) {
+    long width = m->width, wide = padded(width), in_width = padded(3 * width + m->inner);
+    long mid_width = width + m->inner;
+    float *x = scratch, *normed = x + tokens * wide, *in = normed + tokens * wide;
+    float *mid = in + tokens * in_width, *scores = mid + tokens * mid_width + PANEL;
+    const float *weights = m->weights;
+
+    for (long i = 0; i < tokens; i++) memcpy(x + i * wide, m->embedding + ids[i] * width, width * sizeof(float));
+    for (long layer = 0; layer < m->layers; layer++) {
+        float *kept = c->tokens + layer * c->layer_stride;
+        for (long i = 0; i < tokens; i++) normalise(x + i * wide, width, m->epsilon, normed + i * wide);
+        weights = multiply(tokens, width, in_width, normed, wide, weights, 0, in, in_width);
+        for (long i = 0; i < tokens; i++) {
+            float *qkv = in + i * in_width;
+            rotate(qkv, 2 * m->heads, m->head_width, m->rotated, m->rotations + positions[i] * m->rotated);
+            memcpy(kept + rows[i] * c->row_stride + positions[i] * c->token_stride, qkv + width,
+                   2 * width * sizeof(float));
+        }
+        for (long i = 0; i < tokens; i++) {
+            const float *from = in + i * in_width;
+            float *to = mid + i * mid_width;
+            attend(m, from, kept + rows[i] * c->row_stride, c->token_stride, positions[i] + 1, scores, to);
+            for (long j = 0; j < m->inner; j += LANES) store(to + width + j, gelu(load(from + 3 * width + j)));
+        }
+        weights = multiply(tokens, mid_width, wide, mid, mid_width, weights, 1, x, wide);
+    }
+    for (long i = 0; i < n_wanted; i++) normalise(x + wanted[i] * wide, width, m->epsilon, normed + i * wide);
+    multiply(n_wanted, width, m->vocabulary, normed, wide, weights, 0, logits, m->vocabulary);
+}

@@ -1,0 +1,158 @@
+"""A model's weights, packed for the compiled step, and the call of it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, cast
+from weakref import WeakKeyDictionary
+
+import torch
+from torch import Tensor, nn
+
+from language_model.kv_cache import KVCache
+from language_model.native import library
+
+if TYPE_CHECKING:
+    from language_model.gptj import GPTJ, Block
+
+_PANEL: Final = 32
+"""Columns of a weight matrix that lie together, row after row; ``step.c``'s ``PANEL``."""
+
+_LANES: Final = 16
+_AT_ONCE: Final = 64
+"""Tokens computed together: enough to use each weight often while it is near, few enough to stay near themselves."""
+
+_LARGEST: Final = 256 * 2**20
+"""Bytes of weights up to which a step is bound by overhead and one core's caches; beyond, torch's threads win, and a
+second copy of the weights is no longer small."""
+
+
+class NativeStep:
+    """A GPT-J's inference form: computes what :meth:`GPTJ.extend` does, from a copy of the weights.
+
+    A token's logits are the same bits whatever other tokens are computed with it, and however its text is cut into
+    calls: each number is always summed in the same order.
+    """
+
+    def __init__(self, model: GPTJ) -> None:
+        """Pack ``model``'s weights, which may take a moment.
+
+        Raises:
+            Unavailable: if the model is not one for it, or there is no compiler; the message says which.
+        """
+        config = model.config
+        if model.device.type != "cpu" or model.dtype != torch.float32:
+            raise library.Unavailable(f"the compiled step is for float32 on a CPU, not {model.dtype} on {model.device}")
+        if config.head_dim % _LANES:
+            raise library.Unavailable(f"the width of a head, {config.head_dim}, is not a multiple of {_LANES}")
+        if 4 * sum(parameter.numel() for parameter in model.parameters()) > _LARGEST:
+            raise library.Unavailable(f"the model is larger than {_LARGEST // 2**20} MiB: torch computes it as fast")
+        self._library = library.load()
+        self._layers, self._vocabulary = config.n_layer, config.vocab_size
+        # Kept here, for the structure below holds their bare addresses.
+        self._embedding = model.wte.weight.detach().contiguous().clone()
+        self._rotations = torch.view_as_real(model.rotations).contiguous().clone()
+        self._weights = _pack(model)
+        self._model = library.Model(
+            *(config.n_layer, config.n_embd, config.n_head, config.head_dim, config.rotary_dim),
+            *(_whole_panels(config.inner_dim), _whole_panels(config.vocab_size), config.layer_norm_epsilon),
+            *(tensor.data_ptr() for tensor in (self._embedding, self._rotations, self._weights)),
+        )
+        self._caches: WeakKeyDictionary[KVCache, library.Cache] = WeakKeyDictionary()
+
+    def extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
+        """As :meth:`GPTJ.extend`; there must be room in the rows.
+
+        Raises:
+            ValueError: if a token is not of the vocabulary.
+        """
+        tokens: list[int] = []
+        row_of: list[int] = []
+        positions: list[int] = []
+        last = []
+        for row, new in zip(rows, ids, strict=True):
+            start, count = cache.lengths[row], len(new)
+            tokens += new
+            row_of += [row] * count
+            positions += range(start, start + count)
+            last.append(len(tokens) - 1)
+        if not 0 <= min(tokens) <= max(tokens) < self._vocabulary:
+            raise ValueError(f"token ids must be between 0 and {self._vocabulary - 1}")
+        logits = torch.empty(len(rows), self._model.vocabulary)
+        done = 0
+        for start in range(0, len(tokens), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            wanted = [index - start for index in last[done:] if index < part.stop]
+            self._step(cache, tokens[part], row_of[part], positions[part], wanted, logits[done:] if done else logits)
+            done += len(wanted)
+        for row, new in zip(rows, ids, strict=True):
+            cache.lengths[row] += len(new)
+        return logits[:, : self._vocabulary]
+
+    def _step(
+        self,
+        cache: KVCache,
+        tokens: Sequence[int],
+        rows: Sequence[int],
+        positions: Sequence[int],
+        wanted: Sequence[int],
+        logits: Tensor,
+    ) -> None:
+        model, count = self._model, len(tokens)
+        longs = ctypes.c_long * count
+        scratch = torch.empty(self._library.scratch_size(model, count, max(positions) + 1))
+        self._library.step(
+            *(model, self._cache(cache)),
+            *(count, longs(*tokens), longs(*rows), longs(*positions)),
+            *(len(wanted), (ctypes.c_long * len(wanted))(*wanted)),
+            *(scratch.data_ptr(), logits.data_ptr()),
+        )
+
+    def _cache(self, cache: KVCache) -> library.Cache:
+        found = self._caches.get(cache)
+        if found is None:
+            tokens = cache.tokens
+            kept = (self._model.layers, 2 * self._model.heads, self._model.head_width)
+            if (
+                (tokens.shape[0], *tokens.shape[3:]) != kept
+                or tokens.dtype != torch.float32
+                or not tokens.is_contiguous()
+            ):
+                raise ValueError("the cache was not made for this model")
+            found = self._caches[cache] = library.Cache(tokens.data_ptr(), *tokens.stride()[:3])
+        return found
+
+
+def _pack(model: GPTJ) -> Tensor:
+    """All weights in the order in which a step reads them."""
+    packed: list[Tensor] = []
+    for block in cast("Sequence[Block]", model.blocks):
+        parts = torch.cat([block.qkv_proj.weight, _padded(block.fc_in.weight)])
+        bias = torch.cat([torch.zeros(block.qkv_proj.out_features), _padded(block.fc_in.bias)])
+        packed += _panels(*_with_norm(block.ln_1, parts, bias))
+        inner = _padded(block.fc_out.weight.t()).t()
+        packed += _panels(torch.cat([block.out_proj.weight, inner], dim=1), block.fc_out.bias)
+    packed += _panels(*_with_norm(model.ln_f, model.lm_head.weight, model.lm_head.bias))
+    return torch.cat(packed).detach()
+
+
+def _with_norm(norm: nn.LayerNorm, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
+    """A matrix and its bias, so that they take what ``norm`` gives before its own scale and shift."""
+    exact = weight.double()
+    return (exact * norm.weight.double()).float(), (bias.double() + exact @ norm.bias.double()).float()
+
+
+def _panels(weight: Tensor, bias: Tensor) -> list[Tensor]:
+    """``weight`` ``[out, in]`` as ``[out / PANEL, in, PANEL]`` in one line, and ``bias``, both filled up with zeros."""
+    depth = weight.shape[1]
+    return [_padded(weight).view(-1, _PANEL, depth).transpose(1, 2).reshape(-1), _padded(bias)]
+
+
+def _padded(tensor: Tensor) -> Tensor:
+    missing = _whole_panels(len(tensor)) - len(tensor)
+    return torch.cat([tensor, tensor.new_zeros(missing, *tensor.shape[1:])]) if missing else tensor
+
+
+def _whole_panels(size: int) -> int:
+    return -(-size // _PANEL) * _PANEL

@@ -1,0 +1,127 @@
+"""The compiled step equals the model on torch; what it promises beyond that; what happens where it cannot be had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from language_model.config import GPTJConfig
+from language_model.gptj import GPTJ
+from language_model.native import library
+from tests.support.models import SMALL, compiled_model, random_model
+
+SHAPES = [
+    pytest.param(SMALL, id="small"),
+    pytest.param(GPTJConfig(130, 128, 64, 1, 1, rotary_dim=2, n_inner=40), id="one head, odd inner"),
+    pytest.param(GPTJConfig(97, 64, 48, 3, 3, rotary_dim=16, bos_token_id=1, eos_token_id=1), id="rotary=head"),
+    pytest.param(GPTJConfig(2048, 512, 256, 4, 4, rotary_dim=32), id="bundled"),
+]
+
+
+def texts(config: GPTJConfig, *lengths: int) -> list[list[int]]:
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randint(config.vocab_size, (length,), generator=generator).tolist() for length in lengths]
+
+
+def compiled(config: GPTJConfig = SMALL, spread: float = 0.3) -> GPTJ:
+    try:
+        return compiled_model(config, spread=spread)
+    except library.Unavailable as why:
+        pytest.skip(str(why))
+
+
+@pytest.mark.parametrize("config", SHAPES)
+def test_logits_and_cache_equal_the_model_on_torch(config: GPTJConfig) -> None:
+    fast, plain = compiled(config, spread=0.08), random_model(config, spread=0.08)
+    ours, theirs = fast.new_cache(12), plain.new_cache(12)
+    # More tokens than are computed at once, rows in any order, more rows than a block has.
+    rows = [11, 0, 5, 3, 1, 2, 4, 6, 7, 8, 9]
+    ids = texts(config, 41, 17, 30, 1, 2, 3, 4, 5, 6, 7, 8)
+    # one at a time on torch, which pads a ragged batch past a short row's end
+    want = torch.cat([plain.extend(theirs, [row], [new]) for row, new in zip(rows, ids, strict=True)])
+    torch.testing.assert_close(fast.extend(ours, rows, ids), want, atol=1e-4, rtol=0)
+    assert ours.lengths == theirs.lengths
+    torch.testing.assert_close(ours.tokens, theirs.tokens, atol=1e-4, rtol=0)
+
+
+def test_the_bits_depend_on_nothing_else() -> None:
+    """A token's logits are the same whatever runs beside it and however its text is cut into calls."""
+    model, (text, *others) = compiled(), texts(SMALL, 100, 100, 100, 90, 80, 3, 2, 1, 70, 60)
+    cache = model.new_cache(10, 128)
+    alone = model.extend(cache, [0], [text])[0]
+    together = model.extend(model.new_cache(10, 128), range(10), [text, *others])[0]
+    assert torch.equal(alone, together)
+    in_pieces = model.new_cache(10, 128)
+    model.extend(in_pieces, [4, 2], [text[:50], others[0]])
+    model.extend(in_pieces, [3, 4], [others[1], text[50:53]])
+    for token in text[53:-1]:
+        model.extend(in_pieces, [4], [[token]])
+    assert torch.equal(alone, model.extend(in_pieces, [2, 4], [[1], text[-1:]])[1])
+
+
+def test_a_token_outside_the_vocabulary_is_refused() -> None:
+    model = compiled()
+    for wrong in (-1, SMALL.vocab_size):
+        with pytest.raises(ValueError, match="token ids must be between 0 and 423"):
+            model.extend(model.new_cache(1), [0], [[1, wrong]])
+
+
+def test_a_cache_of_another_model_is_refused() -> None:
+    other = random_model(GPTJConfig(424, 256, 64, 2, 2, rotary_dim=8)).new_cache(1)
+    with pytest.raises(ValueError, match="not made for this model"):
+        compiled().extend(other, [0], [[1]])
+
+
+class TestUnavailable:
+    """Without it the model stays on torch, and the reason is told."""
+
+    @pytest.fixture
+    def fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+        """Nothing compiled yet."""
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        library.load.cache_clear()
+        yield
+        library.load.cache_clear()
+
+    @pytest.mark.usefixtures("fresh")
+    def test_no_compiler(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        monkeypatch.delenv("CC", raising=False)
+        monkeypatch.setenv("PATH", str(tmp_path))
+        model = GPTJ.from_config(SMALL)
+        with pytest.raises(library.Unavailable, match="no C compiler"):
+            model.use_compiled_step()
+        assert model.extend(model.new_cache(1), [0], [[1, 2]]).shape == (1, SMALL.vocab_size)
+
+    @pytest.mark.usefixtures("fresh")
+    @pytest.mark.parametrize(("compiler", "says"), [("false", "failed"), ("no-such-compiler", "does not work")])
+    def test_a_compiler_that_fails(self, monkeypatch: pytest.MonkeyPatch, compiler: str, says: str) -> None:
+        monkeypatch.setenv("CC", compiler)
+        with pytest.raises(library.Unavailable, match=f"{compiler} {says}"):
+            library.load()
+
+    @pytest.mark.usefixtures("fresh")
+    def test_what_was_compiled_is_kept(self, tmp_path: Path) -> None:
+        try:
+            library.load()
+        except library.Unavailable as why:
+            pytest.skip(str(why))
+        (kept,) = (tmp_path / "toolformer").iterdir()
+        made_at = kept.stat().st_mtime_ns
+        library.load.cache_clear()
+        library.load()
+        assert kept.stat().st_mtime_ns == made_at
+        assert (tmp_path / "toolformer").stat().st_mode & 0o077 == 0
+
+    def test_another_precision(self, tmp_path: Path) -> None:
+        random_model().save_pretrained(tmp_path)
+        half = GPTJ.from_pretrained(tmp_path, dtype=torch.bfloat16)
+        with pytest.raises(library.Unavailable, match=r"float32 on a CPU, not torch\.bfloat16"):
+            half.use_compiled_step()
+
+    def test_heads_that_fill_no_vector(self) -> None:
+        model = GPTJ.from_config(GPTJConfig(97, 64, 48, 3, 4, rotary_dim=12))
+        with pytest.raises(library.Unavailable, match="width of a head, 12"):
+            model.use_compiled_step()
