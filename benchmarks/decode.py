@@ -172,6 +172,7 @@ def main() -> None:
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1, help="of each peer; one is fastest for a model this small")
+    parser.add_argument("--torch", action="store_true", help="the engine's steps by torch, not in compiled code")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/decode.json"))
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
@@ -188,9 +189,10 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     transformers.logging.set_verbosity_error()
     tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
     theirs = transformers.GPTJForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()
-    backend = LocalBackend(
-        GPTJ.from_pretrained(options.model), tokenizer, "bench", EngineLimits(max_sequences=max(options.streams))
-    )
+    ours = GPTJ.from_pretrained(options.model)
+    if not options.torch:
+        ours.use_compiled_step()
+    backend = LocalBackend(ours, tokenizer, "bench", EngineLimits(max_sequences=max(options.streams)))
     # Every stream makes all its tokens, as the peers are told to.
     backend.vocabulary = dataclasses.replace(backend.vocabulary, end_ids=frozenset())
     with tempfile.TemporaryDirectory() as directory:

@@ -35,6 +35,7 @@ def load_local_backend(settings: GatewaySettings) -> Backend:
         dtype={"float32": torch.float32, "bfloat16": torch.bfloat16}[settings.dtype],
         device=settings.device,
         model_name=settings.model_name,
+        compiled_step=settings.compiled_step,
     )
 
 

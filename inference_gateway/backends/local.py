@@ -16,6 +16,7 @@ from inference_gateway.engine.engine import Engine, EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.stats import EngineStats, Observer
 from language_model.gptj import GPTJ
+from language_model.native.library import Unavailable
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
 
@@ -83,14 +84,22 @@ class LocalBackend:
         dtype: torch.dtype = torch.float32,
         device: str = "cpu",
         model_name: str | None = None,
+        compiled_step: bool = True,
     ) -> LocalBackend:
         """Load a checkpoint directory; the model is named after it unless ``model_name`` is given.
+
+        With ``compiled_step``, steps are computed in compiled code if that can be had for the model and here.
 
         Raises:
             CheckpointError: if the checkpoint cannot be used.
         """
         tokenizer = ByteLevelTokenizer.from_pretrained(directory)
         model = GPTJ.from_pretrained(directory, dtype=dtype, device=device)
+        if compiled_step:
+            try:
+                model.use_compiled_step()
+            except Unavailable as why:
+                log.info("steps are computed by torch: %s", why)
         return cls(model, tokenizer, model_name or directory.name, limits)
 
     async def start(self) -> None:
