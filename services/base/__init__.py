@@ -1,6 +1,6 @@
 """The one app factory of all tool services: bring an `Engine` and a `ServiceInfo`, get the whole HTTP and MCP contract.
 
-- ``engine.py``: what a service brings: `ServiceInfo`, `Engine`, `Call`, `ToolFailure`, `NotReady`
+- ``engine.py``: what a service brings: `ServiceInfo`, `Engine`, `Call`, `ToolFailure`, `NotReady`, `CannotStart`
 - ``runner.py``: an engine at work: loading, admission, deadlines, metrics
 - ``wire.py``: the JSON of ``POST /call`` and ``POST /calls``
 - ``mcp_endpoint.py``: the same tool over the Model Context Protocol
@@ -10,16 +10,18 @@
 
 from services.base.app import create_app
 from services.base.command import ConfigurationError, read_settings, run_service
-from services.base.engine import Call, Engine, NotReady, ServiceInfo, ToolFailure
+from services.base.engine import Call, CannotStart, Engine, NotReady, ServiceInfo, ToolFailure, fingerprint
 
 __all__ = [
     "Call",
+    "CannotStart",
     "ConfigurationError",
     "Engine",
     "NotReady",
     "ServiceInfo",
     "ToolFailure",
     "create_app",
+    "fingerprint",
     "read_settings",
     "run_service",
 ]

@@ -16,7 +16,7 @@ from http_api.errors import error_response
 from services.base.engine import Engine, NotReady, ServiceInfo, ToolFailure
 from services.base.mcp_endpoint import McpEndpoint
 from services.base.runner import Answer, ToolRunner
-from services.base.wire import BatchRequest, BatchResponse, CallError, CallRequest, CallResponse
+from services.base.wire import VERSION_HEADER, BatchRequest, BatchResponse, CallError, CallRequest, CallResponse
 
 
 class Health(BaseModel):
@@ -63,7 +63,7 @@ def create_app(info: ServiceInfo, engine: Engine, router: APIRouter | None = Non
     app.add_middleware(BodyLimit, max_bytes=info.max_body_bytes)
     install_error_handlers(app)
     registry = install_metrics(app)
-    runner = ToolRunner(info, engine, registry)
+    app.state.runner = runner = ToolRunner(info, engine, registry)
     mcp = McpEndpoint(runner)
 
     _add_error_handlers(app)
@@ -97,8 +97,9 @@ def _add_operation_routes(app: FastAPI, runner: ToolRunner) -> None:
         return Health()
 
     @app.get("/ready", summary="Whether calls can be answered", tags=["operation"], responses=documented_errors(503))
-    async def ready() -> Readiness:
+    async def ready(response: Response) -> Readiness:
         runner.require_ready()
+        response.headers[VERSION_HEADER] = runner.version
         return Readiness()
 
 
@@ -132,7 +133,11 @@ def _add_call_routes(app: FastAPI, runner: ToolRunner) -> None:
         tags=["calls"],
         responses=_documented_answer(answer),
     )
-    async def call_tool(request: CallRequest = Body(openapi_examples=_example(call))) -> CallResponse:  # noqa: B008
+    async def call_tool(
+        response: Response,
+        request: CallRequest = Body(openapi_examples=_example(call)),  # noqa: B008
+    ) -> CallResponse:
+        response.headers[VERSION_HEADER] = runner.version
         [answered] = await runner.answer([request.as_call()])
         return respond(request, answered)
 
@@ -144,11 +149,13 @@ def _add_call_routes(app: FastAPI, runner: ToolRunner) -> None:
         responses=_documented_answer({"calls": [answer]}),
     )
     async def call_tool_in_batch(
+        response: Response,
         request: BatchRequest = Body(openapi_examples=_example({"calls": [call]})),  # noqa: B008
     ) -> BatchResponse:
         if len(request.calls) > info.max_batch:
             message = f"'calls' holds {len(request.calls)} calls; send at most {info.max_batch} at a time"
             raise ApiError(422, message, param="calls", code="batch_too_large")
+        response.headers[VERSION_HEADER] = runner.version
         answers = await runner.answer([one.as_call() for one in request.calls])
         return BatchResponse(calls=list(map(respond, request.calls, answers)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable
 from typing import Literal, NoReturn, TypeVar
@@ -55,7 +56,8 @@ def run_service(info: ServiceInfo, build: Callable[[], FastAPI], *, default_port
         default_port: the port where ``TOOLFORMER_<SERVICE>_PORT`` is not set.
 
     Raises:
-        SystemExit: always; 0 after a drain, 2 for a setting that cannot hold, another number where it cannot serve.
+        SystemExit: always; 0 after a drain, 2 for a setting that cannot hold, another number where it cannot serve or
+            its engine cannot start.
     """
     try:
         settings = read_settings(ServerSettings, info.service)
@@ -65,4 +67,17 @@ def run_service(info: ServiceInfo, build: Callable[[], FastAPI], *, default_port
         print(f"{info.service}: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     port = default_port if settings.port is None else settings.port
-    serve(app, settings.host, port, drain_seconds=settings.drain_seconds)
+    failed = False
+
+    def fail() -> None:
+        nonlocal failed
+        failed = True
+        signal.raise_signal(signal.SIGTERM)
+
+    app.state.runner.on_cannot_start = fail
+    try:
+        serve(app, settings.host, port, drain_seconds=settings.drain_seconds)
+    except SystemExit:
+        if failed:
+            sys.exit(1)
+        raise

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 
 class ToolFailure(Exception):  # noqa: N818 - an outcome of a call, not an error of the service
@@ -28,6 +29,16 @@ class NotReady(Exception):  # noqa: N818 - a state
     """The engine cannot answer yet or for the moment; its text says why. Becomes 503 with ``Retry-After``."""
 
 
+class CannotStart(Exception):  # noqa: N818 - a state
+    """What the engine needs is missing or broken, and stays so; the text names the file and the remedy.
+
+    `run_service` ends the process with it, where another exception of `Engine.start` leaves the service up, not ready.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(" ".join(text.split()))  # one line, whatever a library put into it
+
+
 @dataclass(frozen=True)
 class Call:
     """One tool call: its input, and the day the caller takes for today (None: the tool's own clock)."""
@@ -48,7 +59,8 @@ class Engine(Protocol):
         """Load whatever answering needs. Runs in the background: the service is up, but not ready, until it returns.
 
         Raises:
-            Exception: anything; the service then stays up, not ready, and says why.
+            CannotStart: what it needs is missing or broken; the process ends.
+            Exception: anything else; the service then stays up, not ready, and says why.
         """
 
     async def stop(self) -> None:
@@ -66,6 +78,21 @@ class Engine(Protocol):
             Exception: a fault of the tool; logged, and every call of the batch fails with the code ``internal``.
         """
         ...
+
+
+@runtime_checkable
+class HasData(Protocol):
+    """An engine whose answers come from data that may be exchanged: a model, an index."""
+
+    @property
+    def data_version(self) -> str:
+        """Changes whenever an answer to the same call may; known once `Engine.start` has returned."""
+        ...
+
+
+def fingerprint(*parts: object) -> str:
+    """Names what ``parts`` say of themselves in 16 hexadecimal digits."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from http_api import ApiError
 from http_api.metrics import SECONDS
-from services.base.engine import Call, Engine, NotReady, ServiceInfo, ToolFailure
+from services.base.engine import Call, CannotStart, Engine, HasData, NotReady, ServiceInfo, ToolFailure
 
 logger = logging.getLogger("services.base")
 
@@ -43,6 +43,8 @@ class ToolRunner:
         self._not_ready: str | None = "it has not been started"
         self._loading: asyncio.Task[None] | None = None
         self._in_flight = 0
+        self.on_cannot_start: Callable[[], None] = lambda: None
+        """Called when the engine can never start, which has been logged then."""
 
         self._calls = Counter(
             "tool_calls", "Tool calls by outcome: ok or the error's code.", ["outcome"], registry=registry
@@ -61,6 +63,12 @@ class ToolRunner:
         """Start the engine in the background; `require_ready` says when it is done."""
         self._not_ready = "it is still loading"
         self._loading = asyncio.create_task(self._load(), name=f"load {self.info.service}")
+
+    @property
+    def version(self) -> str:
+        """What outputs depend on besides the call: the service's version, and that of its data where it has some."""
+        data = self._engine.data_version if self._not_ready is None and isinstance(self._engine, HasData) else ""
+        return f"{self.info.version}+{data}" if data else self.info.version
 
     async def end(self) -> None:
         """Stop loading if that is still going on, and stop the engine."""
@@ -154,6 +162,10 @@ class ToolRunner:
         began = time.perf_counter()
         try:
             await self._engine.start()
+        except CannotStart as error:
+            self._not_ready = f"it cannot start: {error}"
+            logger.error("%s cannot start: %s", self.info.service, error)
+            self.on_cannot_start()
         except Exception as error:
             self._not_ready = f"it could not start ({type(error).__name__}: {error}); mend that and start it again"
             logger.exception("%s: the engine could not start", self.info.service)

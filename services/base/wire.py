@@ -1,16 +1,22 @@
-"""The JSON of ``POST /call`` and ``POST /calls``. Unknown fields are refused: no misspelt one passes in silence."""
+"""The JSON of ``POST /call`` and ``POST /calls``, and the header beside it.
+
+Unknown fields are refused: no misspelt one passes in silence.
+"""
 
 from __future__ import annotations
 
 import datetime
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from http_api import UnicodeText
 from services.base.engine import Call
+
+VERSION_HEADER: Final = "Tool-Version"
+"""On answers to calls and of ``GET /ready``: what outputs depend on besides the call, so that clients can keep them."""
 
 
 def parse_day(value: Any) -> datetime.date:

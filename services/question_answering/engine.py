@@ -8,15 +8,15 @@ import sys
 import unicodedata
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Final, TypeVar
 
 import torch
 
-from services.base import Call, NotReady, ToolFailure
-from services.question_answering.checkpoint import Model, Precision, load_model
+from services.base import Call, CannotStart, NotReady, ToolFailure, fingerprint
+from services.question_answering.checkpoint import Model, ModelError, Precision, load_model
 from services.question_answering.gathering import Gatherer
 from services.question_answering.index_folder import OpenIndex, UnusableIndexError, open_index
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
@@ -86,17 +86,22 @@ class QuestionAnsweringEngine:
         self._options = options or Options()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._gatherer: Gatherer[str, Answered] | None = None
+        self.data_version = ""
+        """See `services.base.engine.HasData`: model, index and what else an answer depends on."""
 
     async def start(self) -> None:
         """Builds the bundled index where that is asked for, and loads model and index.
 
         Raises:
-            ModelError: the model cannot be loaded.
-            UnusableIndexError: there is no finished index of this model.
+            CannotStart: the model cannot be loaded, or there is no finished index of this model.
         """
-        if self._build_bundled:
-            await self._build()
-        model, index = await self._in_thread(self._load)
+        try:
+            if self._build_bundled:
+                await self._build()
+            model, index = await self._in_thread(self._load)
+        except (ModelError, UnusableIndexError) as error:
+            raise CannotStart(str(error)) from error
+        self.data_version = fingerprint(model.settings, index.manifest, replace(self._options, wait_s=0.0))
         self._gatherer = Gatherer(
             lambda questions: self._in_thread(partial(_answer_batch, model, index, self._options, questions)),
             max_batch=MAX_BATCH,

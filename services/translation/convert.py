@@ -21,7 +21,7 @@ import ctranslate2
 from tokenizers import Tokenizer
 
 from services.translation.flores import ENGLISH, LANGUAGES
-from services.translation.model_folder import TOKENIZER_NAME, Manifest
+from services.translation.model_folder import TOKENIZER_NAME, WEIGHTS_NAME, Manifest
 from services.translation.translator import END
 
 logger = logging.getLogger(__name__)
@@ -93,7 +93,7 @@ def convert(
         manifest = Manifest(
             checkpoint=Path(model).name,
             quantization=quantization,
-            model_bytes=(partial / "model.bin").stat().st_size,
+            model_bytes=(partial / WEIGHTS_NAME).stat().st_size,
             max_tokens=_verify(checkpoint, partial, exactly=quantization == "float32"),
             beam_size=beam_size,
             source_languages=tuple(languages),

@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from services.base import Call, NotReady, ToolFailure
+from services.base import Call, CannotStart, NotReady, ToolFailure, fingerprint
 from services.translation.batching import Batcher
 from services.translation.flores import ENGLISH, LANGUAGES
 from services.translation.labels import parse_language
 from services.translation.language_id import Detection, LanguageIdentifier
+from services.translation.model_folder import UnusableModelError, file_digest
 from services.translation.scripts import has_letters, main_script
 from services.translation.sentences import Sentence, join_sentences, split_sentences
 from services.translation.translator import Segment, Translator
@@ -76,15 +77,22 @@ class TranslationEngine:
         self._max_batch = max_batch
         self._batch_wait_s = batch_wait_s
         self._loaded: _Loaded | None = None
+        self.data_version = ""
+        """See `services.base.engine.HasData`: both models and what else a translation depends on."""
 
     async def start(self) -> None:
         """Loads both models.
 
         Raises:
-            UnusableModelError: a file is missing, torn or of another kind.
+            CannotStart: a file is missing, torn or of another kind.
         """
-        identifier = await asyncio.to_thread(LanguageIdentifier, self._language_id)
-        translator = await asyncio.to_thread(self._load_translator)
+        try:
+            identifier = await asyncio.to_thread(LanguageIdentifier, self._language_id)
+            translator = await asyncio.to_thread(self._load_translator)
+        except UnusableModelError as error:
+            raise CannotStart(str(error)) from error
+        classifier = await asyncio.to_thread(file_digest, self._language_id)
+        self.data_version = fingerprint(translator.version, classifier, self._min_confidence)
         batcher = Batcher(translator.translate, max_batch=self._max_batch, max_wait_s=self._batch_wait_s)
         batcher.start()
         self._loaded = _Loaded(identifier, translator, batcher, frozenset(translator.manifest.source_languages))

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 MANIFEST_NAME: Final = "translation.json"
+WEIGHTS_NAME: Final = "model.bin"
 TOKENIZER_NAME: Final = "tokenizer.json"
 LANGUAGE_ID_NAME: Final = "lid.ftz"
 """The bundled classifier's name where it lies beside a model."""
 FORMAT: Final = 1
 """Raised whenever a folder's files change their meaning."""
 
-_FILES: Final = ("model.bin", "config.json", "shared_vocabulary.json", TOKENIZER_NAME)
+_FILES: Final = (WEIGHTS_NAME, "config.json", "shared_vocabulary.json", TOKENIZER_NAME)
 _REMEDY: Final = "make it with python -m services.translation.convert --model CHECKPOINT --out"
 
 
@@ -65,10 +67,16 @@ def read_manifest(folder: Path) -> Manifest:
     for name in _FILES:
         if not (folder / name).is_file():
             raise UnusableModelError(f"{folder} lacks {name}; {_REMEDY} {folder}")
-    size = (folder / "model.bin").stat().st_size
+    size = (folder / WEIGHTS_NAME).stat().st_size
     if size != manifest.model_bytes:
         raise UnusableModelError(
-            f"{folder / 'model.bin'} has {size:,} bytes where its manifest says {manifest.model_bytes:,}: the copy is "
+            f"{folder / WEIGHTS_NAME} has {size:,} bytes where its manifest says {manifest.model_bytes:,}: the copy is "
             f"torn; copy it again, or {_REMEDY} {folder}"
         )
     return manifest
+
+
+def file_digest(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal."""
+    with path.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()

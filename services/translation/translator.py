@@ -13,7 +13,13 @@ import ctranslate2
 from tokenizers import Tokenizer
 
 from services.translation.flores import ENGLISH
-from services.translation.model_folder import TOKENIZER_NAME, UnusableModelError, read_manifest
+from services.translation.model_folder import (
+    TOKENIZER_NAME,
+    WEIGHTS_NAME,
+    UnusableModelError,
+    file_digest,
+    read_manifest,
+)
 
 END: Final = "</s>"
 _WORD_START: Final = "▁"
@@ -71,6 +77,9 @@ class Translator:
             )
         except Exception as error:  # the tokenizers package raises nothing more special
             raise UnusableModelError(f"{folder} cannot be loaded on {device} as {compute_type}: {error}") from error
+        digests = [file_digest(folder / name) for name in (WEIGHTS_NAME, TOKENIZER_NAME)]
+        self.version = str((self.manifest, *digests, compute_type, self.beam_size))
+        """Says what a translation depends on besides its text."""
         # What a text says is text: `</s>` or `fra_Latn` in it must not become the token of that name.
         self._tokenizer.encode_special_tokens = True
         self._max_text_tokens = self.manifest.max_tokens - 2

@@ -17,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from services.base import Call, NotReady, ToolFailure
+from services.base import Call, CannotStart, NotReady, ToolFailure, fingerprint
 from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_current, recipe_of
-from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, Searcher
+from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, LuceneError, Searcher
 from services.wiki_search.manifest import LUCENE_FOLDER, UnusableIndexError, read_manifest
 from services.wiki_search.ranking import (
     CANDIDATES,
@@ -63,6 +63,8 @@ class WikiSearchEngine:
         self._threads = threads or os.cpu_count() or 1
         self._java = ThreadPoolExecutor(1, thread_name_prefix="java")
         self._searcher: Searcher | None = None
+        self.data_version = ""
+        """See `services.base.engine.HasData`: indexes of one recipe answer alike."""
         self._waiting: list[_Search] = []
         self._arrived = asyncio.Event()
         self._serving: asyncio.Task[None] | None = None
@@ -71,13 +73,15 @@ class WikiSearchEngine:
         """Builds the bundled index where that is asked for and needed, and opens the index.
 
         Raises:
-            IndexBuildError: the bundled index cannot be built.
-            UnusableIndexError: there is no finished index, or it holds less than its manifest says.
-            LuceneError: Lucene cannot read it.
+            CannotStart: the bundled index cannot be built, or there is no finished index, or it holds less than its
+                manifest says, or Lucene cannot read it.
         """
-        if self._build_bundled and not await self._in_java(self._is_current):
-            await self._build()
-        self._searcher = await self._in_java(self._open)
+        try:
+            if self._build_bundled and not await self._in_java(self._is_current):
+                await self._build()
+            self._searcher = await self._in_java(self._open)
+        except (IndexBuildError, UnusableIndexError, LuceneError) as error:
+            raise CannotStart(str(error)) from error
         self._serving = asyncio.create_task(self._serve(self._searcher), name="wiki_search batches")
 
     async def stop(self) -> None:
@@ -176,6 +180,7 @@ class WikiSearchEngine:
                 f"{self._index} holds {searcher.passages:,} passages, its manifest says {manifest.passages:,}; "
                 "remove it and build it again"
             )
+        self.data_version = fingerprint(manifest.recipe, self._snippet_chars)
         logger.info("opened %s: %d pages, %d passages", self._index, manifest.pages, manifest.passages)
         return searcher
 

@@ -316,3 +316,27 @@ async def test_get_on_a_post_route_is_405(client: httpx.AsyncClient, path: str) 
 def test_limits_that_cannot_hold_are_refused(limits: dict[str, Any], told: str) -> None:
     with pytest.raises(ValueError, match=told):
         replace(INFO, **limits)
+
+
+class UpperEngineWithData(UpperEngine):
+    """Its answers come from data of a version."""
+
+    data_version = "7f3a"
+
+
+@pytest.mark.parametrize(("engine", "version"), [(UpperEngine(), "1.2.3"), (UpperEngineWithData(), "1.2.3+7f3a")])
+async def test_answers_name_the_version_they_hold_for(engine: UpperEngine, version: str) -> None:
+    async with running(create_app(INFO, engine)) as client:
+        await until_ready(client)
+        for answer in (
+            await client.get("/ready"),
+            await client.post("/call", json={"input": "a"}),
+            await client.post("/calls", json={"calls": [{"input": "a"}]}),
+        ):
+            assert answer.headers["tool-version"] == version
+
+
+async def test_what_is_no_answer_names_no_version() -> None:
+    async with running(create_app(INFO, UpperEngine())) as client:
+        await until_ready(client)
+        assert "tool-version" not in (await client.post("/call", json={})).headers

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from services.base import create_app
+from services.base import CannotStart, create_app
 from tests.http_api.asgi import error_of, running, until, until_ready
 from tests.services.fake_tool import INFO, UpperEngine
 
@@ -73,3 +73,24 @@ async def test_an_app_can_run_again() -> None:
         async with running(app) as client:
             await until_ready(client)
             assert (await client.post("/call", json={"input": "a"})).json()["output"] == "A"
+
+
+async def test_an_engine_that_can_never_start_is_one_clear_line(caplog: pytest.LogCaptureFixture) -> None:
+    engine = UpperEngine()
+    engine.start_error = CannotStart("models/upper.bin is torn; copy it again")
+    app = create_app(INFO, engine)
+    told: list[str] = []
+    app.state.runner.on_cannot_start = lambda: told.append("end")
+    async with running(app) as client:
+
+        async def ended() -> bool:
+            return bool(told)
+
+        await until(ended)
+        assert error_of(await client.get("/ready"))["message"] == (
+            "upper cannot answer: it cannot start: models/upper.bin is torn; copy it again"
+        )
+    assert [record.getMessage() for record in caplog.records if record.levelname == "ERROR"] == [
+        "upper cannot start: models/upper.bin is torn; copy it again"
+    ]
+    assert "Traceback" not in caplog.text
