@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib import metadata
@@ -18,6 +20,7 @@ import httpx
 
 from cli.components import Component, known_components, why_not_free
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
+from toolformer.result_cache import CacheConfigError, CacheSettings, CacheUnavailable, MemoryCache
 from toolformer.tools import ToolConfigError, ToolRegistry
 
 PYTHON: Final = (3, 11)
@@ -134,6 +137,30 @@ def check_tools(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
         yield Finding("tools", "ok", ", ".join(registry.names()) or "none")
 
 
+def check_cache(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """Where results of tool calls are kept, and whether it answers."""
+    try:
+        settings = CacheSettings.read(environ)
+        cache = settings.open()
+    except CacheConfigError as error:
+        yield Finding("cache", "problem", str(error), "mend the variable it names")
+        return
+    if cache is None:
+        yield Finding("cache", "ok", "no results of calls are kept (TOOLFORMER_CACHE_SIZE is 0)")
+        return
+    bounds = f"at most {settings.size:,} results for {settings.age_s:g} s"
+    if isinstance(cache, MemoryCache):
+        yield Finding("cache", "ok", f"in memory, {bounds}")
+        return
+    try:
+        address, seconds = asyncio.run(_ping(settings))
+    except CacheUnavailable as error:
+        remedy = "start Redis or correct TOOLFORMER_CACHE_URL; until then calls go on without kept results"
+        yield Finding("cache", "problem", f"does not answer: {error}", remedy)
+    else:
+        yield Finding("cache", "ok", f"{address} answers in {seconds * 1000:.1f} ms; {bounds}")
+
+
 def check_ports(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """For each component, whether its port is free, or who answers there."""
     try:
@@ -210,6 +237,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "java": check_java,
     "torch": check_torch,
     "tools": check_tools,
+    "cache": check_cache,
     "ports": check_ports,
     "models": check_models,
     "encyclopedia": check_index,
@@ -235,6 +263,24 @@ def _model_finding(folder: Path) -> Finding:
         return Finding(name, "problem", f"{folder} holds no weights ({_WEIGHTS[0]})", remedy)
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
     return Finding(name, "ok", f"{kind}, {size / 1e6:.1f} MB")
+
+
+async def _ping(settings: CacheSettings) -> tuple[str, float]:
+    """The address of the Redis of ``settings`` and the seconds it takes to answer.
+
+    Raises:
+        CacheUnavailable: if it does not answer.
+    """
+    from toolformer.redis_cache import RedisCache
+
+    cache = RedisCache(settings.url, size=settings.size, age_s=settings.age_s, deadline_s=ASK_SECONDS)
+    try:
+        await cache.ping()  # connects
+        began = time.perf_counter()
+        await cache.ping()
+        return cache.address, time.perf_counter() - began
+    finally:
+        await cache.aclose()
 
 
 def _who_answers(component: Component) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import NoReturn
 
@@ -9,6 +10,7 @@ from http_api import configure_logging, serve
 from inference_gateway.backends.base import Backend
 from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings, SettingsError
+from toolformer.result_cache import CacheConfigError, CacheSettings
 from toolformer.tools import ToolConfigError, ToolRegistry
 
 
@@ -48,10 +50,11 @@ def main() -> NoReturn:
     try:
         settings = GatewaySettings.read()
         registry = ToolRegistry.load()
+        cache = CacheSettings.read(os.environ).open()
         if not (settings.model / "config.json").is_file():
             raise SettingsError(f"TOOLFORMER_MODEL: {settings.model} holds no checkpoint; name a directory that does")
-        app = create_app(lambda: load_local_backend(settings), registry, settings)
-    except (SettingsError, ToolConfigError) as error:
+        app = create_app(lambda: load_local_backend(settings), registry, settings, cache)
+    except (SettingsError, ToolConfigError, CacheConfigError) as error:
         print(f"inference_gateway: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure_logging(settings.log_level)

@@ -3,7 +3,8 @@
 Speaks the tool services' contract: ``POST /call`` for one call, ``POST /calls`` for several, ``GET /ready``. An answer
 is data to be checked: its size is limited while it arrives, its shape and the tool and input it names must be the ones
 asked for. Redirects are not followed and proxies are not looked for: a call goes to the registry's address or nowhere.
-`tool_wire` is the contract as JSON, `tool_exchange` the sending with deadline, retries and circuit breaker.
+`tool_wire` is the contract as JSON, `tool_exchange` the sending with deadline, retries and circuit breaker,
+`kept_calls` what spares a call: results kept (`result_cache`) and identical calls under way.
 """
 
 # ruff: noqa: ASYNC109 - how long a call may take is its caller's to say
@@ -14,13 +15,15 @@ import asyncio
 import datetime as dt
 import math
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from toolformer.circuit_breaker import State
+from toolformer.kept_calls import Answer, Asked, KeptCalls, ignore_lookup
+from toolformer.result_cache import Lookup, ResultCache
 from toolformer.tool_exchange import PROPAGATED_HEADERS, Exchange, RetryPolicy
+from toolformer.tool_versions import ToolVersions
 from toolformer.tool_wire import (
     ErrorCode,
     Failed,
@@ -36,13 +39,16 @@ from toolformer.tools import Tool, ToolRegistry, UnknownTool
 
 __all__ = ["PROPAGATED_HEADERS", "ErrorCode", "Readiness", "RetryPolicy", "ToolClient", "ToolError", "ToolResult"]
 
+_VERSION_SECONDS: Final = 0.5
+"""Deadline for asking a service its version: a service that takes longer is asked for the answer itself."""
+
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """What came of one call: ``output``, or ``error`` where there is none.
 
     ``attempts`` counts the requests sent, 0 if none was; ``duration_ms`` is what the caller waited in milliseconds, in
-    a batch for the request that held the call; ``cached`` says that the output is of an earlier, identical call.
+    a batch for the request that held the call; ``cached`` says that the output is of another, identical call.
     """
 
     tool: str
@@ -81,7 +87,9 @@ class ToolClient:
         registry: the tools and their addresses.
         policy: retries and circuits.
         max_response_bytes: bytes of a service's answer to one call; a batch may have as many times that.
-        cache_size: outputs kept of calls whose answer cannot change (`Tool.cacheable`); 0 keeps none.
+        cache: keeps the outputs of calls whose answer holds (`Tool.cacheable`), and is closed with the client; with
+            one, identical calls at the same time are also made once.
+        saw_lookup: told of each call that was looked for in the cache: the tool's name and what came of it.
         clock: seconds on a clock that never goes back, for circuits and durations.
     """
 
@@ -91,13 +99,15 @@ class ToolClient:
         policy: RetryPolicy | None = None,
         *,
         max_response_bytes: int = 256 * 1024,
-        cache_size: int = 0,
+        cache: ResultCache | None = None,
+        saw_lookup: Callable[[str, Lookup], None] = ignore_lookup,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._registry = registry
         self._exchange = Exchange(registry.names(), policy or RetryPolicy(), clock)
         self._max_response_bytes = max_response_bytes
-        self._cache = _Cache(cache_size)
+        self._cache = cache
+        self._kept = None if cache is None else KeptCalls(cache, ToolVersions(self._version, clock), saw_lookup)
         self._clock = clock
 
     async def __aenter__(self) -> Self:
@@ -106,6 +116,8 @@ class ToolClient:
 
     async def __aexit__(self, *_: object) -> None:
         await self._exchange.__aexit__()
+        if self._cache is not None:
+            await self._cache.aclose()
 
     async def call(
         self,
@@ -181,7 +193,7 @@ class ToolClient:
         """
         _check_timeout(timeout)
         try:
-            error = await self._exchange.get_ready(self._registry.get(name), timeout)
+            error = (await self._exchange.get_ready(self._registry.get(name), timeout)).error
         except UnknownTool as unknown:
             return Readiness(False, str(unknown))
         return Readiness(error is None, error.message if error else "")
@@ -206,86 +218,75 @@ class ToolClient:
         """Results in the order of ``requests``; those that need the service are asked for in one request to it."""
         started = self._clock()
 
-        def result(request: Request, answer: str | ToolError, attempts: int, *, cached: bool = False) -> ToolResult:
-            output, error = (answer, None) if isinstance(answer, str) else (None, answer)
+        def result(request: Request, answer: Answer) -> ToolResult:
+            output, error = (answer.outcome, None) if isinstance(answer.outcome, str) else (None, answer.outcome)
             waited_ms = (self._clock() - started) * 1000
-            return ToolResult(name, request.input, output, error, waited_ms, attempts, cached)
+            return ToolResult(name, request.input, output, error, waited_ms, answer.attempts, answer.cached)
 
         try:
             tool = self._registry.get(name)
         except UnknownTool as unknown:
-            return [result(r, ToolError(ErrorCode.UNKNOWN_TOOL, str(unknown)), 0) for r in requests]
+            return [result(r, Answer(ToolError(ErrorCode.UNKNOWN_TOOL, str(unknown)), 0)) for r in requests]
+        refused = [refusal(request) for request in requests]
+        sendable = [request for request, why in zip(requests, refused, strict=True) if why is None]
+        began = asyncio.get_running_loop().time()
 
-        results: dict[int, ToolResult] = {}
-        for at, request in enumerate(requests):
-            if (refused := refusal(request)) is not None:
-                results[at] = result(request, refused, 0)
-            elif (kept := self._cache.get(tool, request)) is not None:
-                results[at] = result(request, kept, 0, cached=True)
-        asked = {at: request for at, request in enumerate(requests) if at not in results}
-        if asked:
-            answers, attempts = await self._ask(tool, list(asked.values()), batched, timeout, headers)
-            for (at, request), answer in zip(asked.items(), answers, strict=True):
-                results[at] = result(request, answer, attempts)
-                if isinstance(answer, str):
-                    self._cache.put(tool, request, answer)
-        return [results[at] for at in range(len(requests))]
+        async def ask(some: Sequence[Request]) -> Asked:
+            spent = asyncio.get_running_loop().time() - began
+            return await self._ask(tool, some, batched=batched, timeout=timeout, spent=spent, headers=headers or {})
+
+        if self._kept is None:
+            answers = (await ask(sendable)).answers if sendable else []
+        else:
+            patience = tool.timeout_s * len(sendable) if timeout is None else timeout
+            answers = await self._kept.answers(tool, sendable, ask, patience)
+        answered = iter(answers)
+        return [
+            result(request, next(answered) if why is None else Answer(why, 0))
+            for request, why in zip(requests, refused, strict=True)
+        ]
 
     async def _ask(
         self,
         tool: Tool,
         requests: Sequence[Request],
+        *,
         batched: bool,
         timeout: float | None,
-        headers: Mapping[str, str] | None,
-    ) -> tuple[Sequence[str | ToolError], int]:
-        """The service's answers to ``requests``, in order, and the number of attempts it took."""
+        spent: float,
+        headers: Mapping[str, str],
+    ) -> Asked:
+        """The service's answers to ``requests``, in order."""
         patience = tool.timeout_s * len(requests)
         reply = await self._exchange.post(
             tool,
             "/calls" if batched else "/call",
             calls_body(tool, requests) if batched else call_body(tool, requests[0]),
-            headers=headers or {},
+            headers=headers,
             timeout=patience if timeout is None else timeout,
             patience=patience,
             max_bytes=self._max_response_bytes * len(requests),
+            spent=spent,
         )
+        outcomes: Sequence[str | ToolError]
         if reply.error is not None:
-            return [reply.error] * len(requests), reply.attempts
-        try:
-            read = read_answers(tool, requests, reply.body) if batched else [read_answer(tool, requests[0], reply.body)]
-        except Failed as failed:
-            return [failed.error] * len(requests), reply.attempts
-        return read, reply.attempts
+            outcomes = [reply.error] * len(requests)
+        else:
+            try:
+                if batched:
+                    outcomes = read_answers(tool, requests, reply.body)
+                else:
+                    outcomes = [read_answer(tool, requests[0], reply.body)]
+            except Failed as failed:
+                outcomes = [failed.error] * len(requests)
+        return Asked([Answer(outcome, reply.attempts) for outcome in outcomes], reply.version)
 
-
-class _Cache:
-    """The outputs of the latest calls whose answer cannot change; the one used longest ago goes first."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._outputs: OrderedDict[tuple[str, str, str, dt.date | None], str] = OrderedDict()
-
-    def get(self, tool: Tool, request: Request) -> str | None:
-        key = _key(tool, request)
-        output = self._outputs.get(key)
-        if output is not None:
-            self._outputs.move_to_end(key)
-        return output
-
-    def put(self, tool: Tool, request: Request, output: str) -> None:
-        if self._size and tool.cacheable(request.date):
-            self._outputs[_key(tool, request)] = output
-            self._outputs.move_to_end(_key(tool, request))
-            if len(self._outputs) > self._size:
-                self._outputs.popitem(last=False)
+    async def _version(self, tool: Tool) -> str | None:
+        reply = await self._exchange.get_ready(tool, _VERSION_SECONDS)
+        return reply.version if reply.error is None else None
 
 
 def _check_timeout(timeout: float | None) -> None:
     # A deadline that never comes, or one that compares with nothing, would be no deadline.
     if timeout is not None and not math.isfinite(timeout):
         raise ValueError(f"timeout must be a finite number of seconds, not {timeout}")
-
-
-def _key(tool: Tool, request: Request) -> tuple[str, str, str, dt.date | None]:
-    return tool.name, tool.version, request.input, request.date if tool.takes_date else None

@@ -14,7 +14,7 @@ from typing import Final, Self
 import httpx
 
 from toolformer.circuit_breaker import Attempt, CircuitBreaker, State
-from toolformer.tool_wire import ErrorCode, Failed, ToolError, check_status, read_body
+from toolformer.tool_wire import ErrorCode, Failed, ToolError, check_status, read_body, read_version
 from toolformer.tools import Tool
 
 PROPAGATED_HEADERS: Final = frozenset({"traceparent", "tracestate", "x-request-id"})
@@ -25,10 +25,12 @@ _MAX_READY_BYTES: Final = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a request ended in after ``attempts``: the answer's ``body``, or ``error`` where there is none."""
+    """What a request ended in after ``attempts``: the answer's ``body`` and ``version``, or ``error`` where there is
+    none."""
 
     attempts: int
     body: bytes = b""
+    version: str = ""
     error: ToolError | None = None
 
 
@@ -104,6 +106,7 @@ class Exchange:
         timeout: float,
         patience: float,
         max_bytes: int,
+        spent: float = 0.0,
     ) -> Reply:
         """Post ``body`` to ``path`` of the tool's service. Raises nothing for trouble with the service.
 
@@ -115,13 +118,14 @@ class Exchange:
             timeout: seconds for everything, retries and waits included.
             patience: seconds the service may fairly take; only a wait of that long speaks against it.
             max_bytes: bytes of the answer.
+            spent: of the ``timeout``, the seconds that are gone already.
         """
         circuit = self._circuits[tool.name]
         attempt: Attempt | None = None
         error: ToolError | None = None
         attempts = 0
         try:
-            async with asyncio.timeout(timeout) as deadline:
+            async with asyncio.timeout(timeout - spent) as deadline:
                 while True:
                     attempt = circuit.admit()
                     if attempt is None:
@@ -129,9 +133,9 @@ class Exchange:
                     attempts += 1
                     retry_after_s = 0.0
                     try:
-                        content = await self._send("POST", tool.url + path, max_bytes, body, headers)
+                        content, version = await self._send("POST", tool.url + path, max_bytes, body, headers)
                         attempt.succeeded()
-                        return Reply(attempts, content)
+                        return Reply(attempts, content, version)
                     except httpx.RequestError as broken:
                         attempt.failed()
                         error = _unreachable(tool, broken)
@@ -155,23 +159,25 @@ class Exchange:
             if attempt is not None:
                 attempt.abandoned()  # counts only where nothing else was said: the caller gave up
 
-    async def get_ready(self, tool: Tool, timeout: float) -> ToolError | None:
-        """Ask ``/ready`` within ``timeout`` seconds; why the service is not ready, if so. No circuit is changed."""
+    async def get_ready(self, tool: Tool, timeout: float) -> Reply:
+        """Ask ``/ready`` within ``timeout`` seconds, once; the error says why the service is not ready. No circuit is
+        changed."""
         try:
             async with asyncio.timeout(timeout):
-                await self._send("GET", f"{tool.url}/ready", _MAX_READY_BYTES)
+                body, version = await self._send("GET", f"{tool.url}/ready", _MAX_READY_BYTES)
         except TimeoutError:
-            return ToolError(ErrorCode.TIMEOUT, f"{tool.name} did not answer within {timeout:g} s at {tool.url}")
+            message = f"{tool.name} did not answer within {timeout:g} s at {tool.url}"
+            return Reply(1, error=ToolError(ErrorCode.TIMEOUT, message))
         except httpx.RequestError as broken:
-            return _unreachable(tool, broken)
+            return Reply(1, error=_unreachable(tool, broken))
         except Failed as failed:
-            return failed.error
-        return None
+            return Reply(1, error=failed.error)
+        return Reply(1, body, version)
 
     async def _send(
         self, method: str, url: str, max_bytes: int, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> bytes:
-        """One request; the body of its answer if the status is 200.
+    ) -> tuple[bytes, str]:
+        """One request; body and version of its answer if the status is 200.
 
         Raises:
             httpx.RequestError: if there is no connection or it breaks off.
@@ -183,7 +189,7 @@ class Exchange:
         async with self._http.stream(method, url, content=body, headers=all_headers) as response:
             content = await read_body(response, max_bytes)
             check_status(response, content)
-            return content
+            return content, read_version(response)
 
 
 def _passes(deadline: asyncio.Timeout, pause_s: float) -> bool:

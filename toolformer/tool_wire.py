@@ -2,7 +2,8 @@
 
 ``POST /call {"input", "context": {"date"}?} -> {"tool", "input", "output", "error", "duration_ms"}``;
 ``POST /calls {"calls": [...]}`` takes and gives the same in a list, in order. Statuses other than 200 carry
-``{"error": {"message", "code", ...}}``.
+``{"error": {"message", "code", ...}}``. A service that can say so names in the header ``Tool-Version`` of these answers
+and of ``GET /ready`` what its outputs depend on besides the call: its own version and that of its data.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from toolformer.tools import Tool
+
+VERSION_HEADER: Final = "Tool-Version"
+_VERSION: Final = re.compile(r"[!-~]{1,128}")
 
 
 class ErrorCode(StrEnum):
@@ -186,6 +190,12 @@ def check_status(response: httpx.Response, body: bytes) -> None:
     if response.is_redirect:
         raise Failed(ErrorCode.BAD_RESPONSE, f"HTTP {status}: redirects are not followed; correct the tool's url")
     raise Failed(ErrorCode.BAD_RESPONSE, f"HTTP {status} from {response.url}; is this the tool's service?")
+
+
+def read_version(response: httpx.Response) -> str:
+    """The version that the service gives its answers; empty where it gives none that can be used."""
+    version = response.headers.get(VERSION_HEADER, "")
+    return version if _VERSION.fullmatch(version) else ""
 
 
 def _call(tool: Tool, request: Request) -> dict[str, Any]:

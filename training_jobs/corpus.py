@@ -13,6 +13,7 @@ import argparse
 import asyncio
 import hashlib
 import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -26,8 +27,9 @@ from demo_world.suites import TOOLS
 from demo_world.texts import Document, documents
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, call_ids, splice_result
+from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
 from toolformer.tool_client import ToolClient
-from toolformer.tools import ToolRegistry
+from toolformer.tools import ToolConfigError, ToolRegistry
 from training_jobs.batches import Tokens
 from training_jobs.execute import (
     ExecutedCall,
@@ -85,14 +87,17 @@ class Encoder:
         return ids, len(spliced.ids) if spliced else 0
 
 
-def make_corpus(out: Path, *, count: int, seed: int, registry: ToolRegistry) -> dict[str, Any]:
-    """Make the corpus of ``count`` generated documents in ``out`` and return its manifest.
+def make_corpus(
+    out: Path, *, count: int, seed: int, registry: ToolRegistry, cache: ResultCache | None = None
+) -> dict[str, Any]:
+    """Make the corpus of ``count`` generated documents in ``out`` and return its manifest; ``cache`` answers what an
+    earlier run or another job asked the tools.
 
     Raises:
         ServiceTrouble: if a tool service cannot be asked.
     """
     out.mkdir(parents=True, exist_ok=True)
-    executed, counts = asyncio.run(_execute_all(count, seed, registry))
+    executed, counts = asyncio.run(_execute_all(count, seed, registry, cache))
     with (out / DOCUMENTS_FILE).open("w") as lines:
         lines.writelines(json.dumps(_as_json(document), ensure_ascii=False) + "\n" for document in executed)
     tokenizer = train_tokenizer(_plain_texts(executed[:_VOCABULARY_DOCUMENTS], registry))
@@ -114,10 +119,12 @@ def make_corpus(out: Path, *, count: int, seed: int, registry: ToolRegistry) -> 
     return manifest
 
 
-async def _execute_all(count: int, seed: int, registry: ToolRegistry) -> tuple[list[ExecutedDocument], Counter[str]]:
+async def _execute_all(
+    count: int, seed: int, registry: ToolRegistry, cache: ResultCache | None
+) -> tuple[list[ExecutedDocument], Counter[str]]:
     executed: list[ExecutedDocument] = []
     counts: Counter[str] = Counter()
-    async with ToolClient(registry) as client:
+    async with ToolClient(registry, cache=cache) as client:
         await check_services(client, TOOLS)
         with Progress() as progress:
             bar = progress.add_task("generate and execute", total=count)
@@ -171,8 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.documents < 1:
         parser.error(f"--documents must be at least 1, not {options.documents}")
     try:
-        manifest = make_corpus(options.out, count=options.documents, seed=options.seed, registry=ToolRegistry.load())
-    except ServiceTrouble as trouble:
+        registry, cache = ToolRegistry.load(), CacheSettings.read(os.environ).open()
+        manifest = make_corpus(options.out, count=options.documents, seed=options.seed, registry=registry, cache=cache)
+    except (ServiceTrouble, ToolConfigError, CacheConfigError) as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
     print(json.dumps(manifest, indent=2))
 

@@ -22,6 +22,7 @@ from inference_gateway.http.operations import operation_routes
 from inference_gateway.http.request_id import HEADER, RequestId
 from inference_gateway.quotas import Quotas
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
+from toolformer.result_cache import ResultCache
 from toolformer.tools import ToolRegistry
 
 _PAGE: Final = Path(__file__).parents[1] / "playground" / "index.html"
@@ -33,7 +34,10 @@ _PAGE_POLICY: Final = (
 
 
 def create_app(
-    load_backend: Callable[[], Backend], registry: ToolRegistry, settings: GatewaySettings | None = None
+    load_backend: Callable[[], Backend],
+    registry: ToolRegistry,
+    settings: GatewaySettings | None = None,
+    cache: ResultCache | None = None,
 ) -> FastAPI:
     """The gateway as an ASGI app.
 
@@ -42,6 +46,7 @@ def create_app(
             answers while a model loads. An exception leaves the app up and not ready, and ``/ready`` says why.
         registry: the tools that completions may call.
         settings: limits and defaults of requests; by default what the environment says.
+        cache: keeps tools' results; by default none are kept.
 
     Raises:
         SettingsError: if ``settings`` are to be read from the environment and a variable there cannot hold, or if the
@@ -74,7 +79,7 @@ def create_app(
     app.add_middleware(Admission, quotas=quotas, path=COMPLETIONS_PATH)
     app.add_middleware(RequireKey, keys=keys, open_paths=open_paths(settings))
     install_error_handlers(app)
-    gateway = Gateway(load_backend, registry, settings, install_metrics(app), keys)
+    gateway = Gateway(load_backend, registry, settings, install_metrics(app), keys, cache)
     if origins := [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]:
         app.add_middleware(
             CORSMiddleware,

@@ -16,6 +16,7 @@ from inference_gateway.backends.base import Backend
 from inference_gateway.completion import Completer
 from inference_gateway.http.metrics import GatewayMetrics
 from inference_gateway.settings import GatewaySettings
+from toolformer.result_cache import ResultCache
 from toolformer.tool_client import Readiness, ToolClient
 from toolformer.tools import Tool, ToolRegistry
 
@@ -31,6 +32,7 @@ class Gateway:
         settings: limits and defaults of requests.
         metrics_registry: where the gateway's metrics go.
         keys: the API keys, whose file is watched as long as the gateway runs.
+        cache: keeps tools' results, if they are to be kept.
     """
 
     def __init__(
@@ -40,12 +42,13 @@ class Gateway:
         settings: GatewaySettings,
         metrics_registry: CollectorRegistry,
         keys: ApiKeys,
+        cache: ResultCache | None = None,
     ) -> None:
         self.settings = settings
         self.keys = keys
         self.registry = registry
-        self.tools = ToolClient(registry)
         self.metrics = GatewayMetrics(metrics_registry, lambda: self.backend)
+        self.tools = ToolClient(registry, cache=cache, saw_lookup=self.metrics.saw_lookup)
         self.backend: Backend | None = None
         """The backend once it is loaded and started."""
         self.loaded_at = 0

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from http_api.metrics import SECONDS
 from inference_gateway.core import CallFinished, Event, Finished, TextDelta
+from toolformer.result_cache import Lookup
 
 
 class Stats(Protocol):
@@ -60,6 +61,13 @@ class GatewayMetrics:
             buckets=SECONDS,
             registry=registry,
         )
+        self.tool_lookups = Counter(
+            "tool_cache_lookups",
+            "Calls looked for among kept results: hit, miss, unavailable (no answer from the cache); and those shared "
+            "with an identical call under way.",
+            ["tool", "outcome"],
+            registry=registry,
+        )
         self.first_token_seconds = Histogram(
             "time_to_first_token_seconds",
             "Seconds from a completion's start to its first text.",
@@ -73,6 +81,10 @@ class GatewayMetrics:
         ):
             gauge = Gauge(name, help_text, registry=registry)
             gauge.set_function(functools.partial(_count, backend, state))
+
+    def saw_lookup(self, tool: str, lookup: Lookup) -> None:
+        """Count a call that was looked for among kept results."""
+        self.tool_lookups.labels(tool, lookup).inc()
 
     def completion(self) -> CompletionObserver:
         """Count one completion, which starts now."""

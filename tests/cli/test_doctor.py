@@ -1,5 +1,6 @@
 """``toolformer doctor`` on this machine, and on machines made ill."""
 
+import asyncio
 import json
 import socket
 from pathlib import Path
@@ -11,6 +12,7 @@ from cli.console import CommandError
 from cli.doctor import CHECKOUT, diagnose, show_findings
 from services.wiki_search.manifest import MANIFEST_NAME, Manifest, Recipe
 from tests.cli.command import FREE_PORTS, run, toolformer
+from tests.support.redis_server import needs_redis, redis_server
 
 
 def find(name: str, environ: dict[str, str], checkout: Path = CHECKOUT) -> list[Finding]:
@@ -64,6 +66,31 @@ def test_pins_are_compared_with_what_is_installed(tmp_path: Path) -> None:
     assert missing.remedy == "pip install -r requirements/service-y.txt"
     [nothing] = find("packages", {}, tmp_path / "elsewhere")
     assert nothing.status == "warning"
+
+
+def test_the_cache_is_in_memory_or_off_or_wrongly_set() -> None:
+    [memory], [off], [wrong] = (
+        find("cache", environ)
+        for environ in ({}, {"TOOLFORMER_CACHE_SIZE": "0"}, {"TOOLFORMER_CACHE_URL": "http://localhost"})
+    )
+    assert (memory.status, memory.detail) == ("ok", "in memory, at most 4,096 results for 3600 s")
+    assert off.status == "ok"
+    assert "no results" in off.detail
+    assert wrong.status == "problem"
+    assert "TOOLFORMER_CACHE_URL" in wrong.detail
+
+
+@needs_redis
+async def test_the_cache_in_redis_answers_or_does_not() -> None:
+    async with redis_server() as server:
+        environ = {"TOOLFORMER_CACHE_URL": server.url}
+        [up] = await asyncio.to_thread(find, "cache", environ)
+        await server.kill()
+        [down] = await asyncio.to_thread(find, "cache", environ)
+    assert up.status == "ok"
+    assert f"redis://127.0.0.1:{server.port}/0 answers in" in up.detail
+    assert (down.status, down.remedy.startswith("start Redis")) == ("problem", True)
+    assert server.password not in up.detail + down.detail
 
 
 def test_ports_are_free_or_taken_by_somebody_else() -> None:

@@ -26,6 +26,7 @@ from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings
 from tests.support.models import SMALL, random_model
 from tests.support.vocabularies import small_tokenizer
+from toolformer.result_cache import ResultCache
 from toolformer.tools import ToolRegistry
 
 WIDE: Final = " “größer”\u2028\u0085 🙂 end"
@@ -188,15 +189,19 @@ def scripted_backend(**limits: int) -> LocalBackend:
 
 @asynccontextmanager
 async def gateway(
-    urls: Mapping[str, str] | None = None, limits: Mapping[str, int] | None = None, key: str = "", **settings: Any
+    urls: Mapping[str, str] | None = None,
+    limits: Mapping[str, int] | None = None,
+    key: str = "",
+    cache: ResultCache | None = None,
+    **settings: Any,
 ) -> AsyncIterator[Gateway]:
     """A gateway that is ready, with the tools of ``urls``; at the end nothing may be left in its engine.
 
-    ``key`` is the API key that the client uses.
+    ``key`` is the API key that the client uses, ``cache`` what keeps tools' results.
     """
     assert SMALL.n_positions == 256
     backend = scripted_backend(**(limits or {}))
-    app = create_app(lambda: backend, tools_at(urls or {}), GatewaySettings(**settings))
+    app = create_app(lambda: backend, tools_at(urls or {}), GatewaySettings(**settings), cache)
     headers = bearer(key) if key else {}
     async with (
         serving(app) as url,

@@ -12,6 +12,7 @@ from inference_gateway.http import operations
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import Gateway, gateway, serving
 from tests.toolformer import tool_service
+from toolformer.result_cache import MemoryCache
 
 
 async def test_the_model_is_listed(plain: Gateway) -> None:
@@ -76,6 +77,16 @@ async def test_metrics_count_what_happened(tooled: Gateway) -> None:
     assert values["rolled_back_tokens_total",] == answer["usage"]["rolled_back_tokens"] > 0
     assert values["num_requests_running",] == values["num_requests_waiting",] == values["num_requests_in_call",] == 0
     assert ("http_requests_total", "/v1/completions", "200", "POST") in values
+
+
+async def test_kept_results_answer_and_are_counted() -> None:
+    async with serving(calculator()) as url, gateway({"Calculator": url}, cache=MemoryCache()) as running:
+        texts = [(await running.complete("Sum:"))["choices"][0]["text"] for _ in range(2)]
+        families = list(text_string_to_metric_families((await running.http.get("/metrics")).text))
+    assert texts[0] == texts[1] == " It is [Calculator(24 * 17) -> 408] 408 books."
+    values = {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
+    assert values["tool_cache_lookups_total", "Calculator", "miss"] == 1
+    assert values["tool_cache_lookups_total", "Calculator", "hit"] == 1
 
 
 async def test_waiting_and_calling_sequences_are_gauged() -> None:

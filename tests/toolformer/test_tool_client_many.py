@@ -137,49 +137,6 @@ class TestMany:
             await service.client_left.wait()
 
 
-class TestCache:
-    async def test_an_identical_call_is_not_sent_twice(self) -> None:
-        async with serve(capitals("Calculator")) as service, ToolClient(tools(service.url), cache_size=8) as client:
-            first = await client.call("Calculator", "a")
-            again = await client.call("Calculator", "a", date=DAY)
-            many = await client.call_many("Calculator", ["a", "b"])
-        assert (first.cached, again.cached, [r.cached for r in many]) == (False, True, [True, False])
-        assert (again.output, again.attempts) == ("A", 0)
-        assert outputs(many) == ["A", "B"]
-        assert len(service.seen) == 2
-
-    async def test_none_is_kept_unless_asked_for(self) -> None:
-        async with serve(capitals("Calculator")) as service, client_of(service) as client:
-            assert not (await client.call("Calculator", "a")).cached
-            assert not (await client.call("Calculator", "a")).cached
-
-    async def test_today_is_not_kept_but_a_date_is(self) -> None:
-        async with serve(capitals("Calendar")) as service, ToolClient(tools(service.url), cache_size=8) as client:
-            kept = [(await client.call("Calendar", "", date=date)).cached for date in (None, None, DAY, DAY)]
-        assert kept == [False, False, False, True]
-
-    async def test_errors_are_not_kept(self) -> None:
-        async with (
-            serve(in_turn(answers(lambda _: b"garbage"), capitals("Calculator"))) as service,
-            ToolClient(tools(service.url), cache_size=8) as client,
-        ):
-            assert not (await client.call("Calculator", "a")).ok
-            assert (await client.call("Calculator", "a")).output == "A"
-
-    async def test_the_one_used_longest_ago_goes_first(self) -> None:
-        async with serve(capitals("Calculator")) as service, ToolClient(tools(service.url), cache_size=2) as client:
-            kept = [(await client.call("Calculator", text)).cached for text in ("a", "b", "a", "c", "a", "b")]
-        assert kept == [False, False, True, False, True, False]
-
-    async def test_tools_that_are_not_pure_are_always_asked(self) -> None:
-        async with (
-            serve(capitals("Calculator")) as service,
-            ToolClient(tools(service.url, pure=False), cache_size=8) as client,
-        ):
-            assert not (await client.call("Calculator", "a")).cached
-            assert not (await client.call("Calculator", "a")).cached
-
-
 class TestOnTheWire:
     """What holds for any text and any bytes, without a server."""
 

@@ -15,6 +15,7 @@ from fastapi import FastAPI
 from services.calculator.app import INFO as CALCULATOR
 from services.calculator.app import build_app as calculator
 from services.calendar.app import build_app as calendar
+from toolformer.result_cache import CallKey, MemoryCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 
@@ -42,6 +43,16 @@ async def client_of(name: str, app: FastAPI) -> AsyncIterator[ToolClient]:
                 while not await client.ready(name):  # noqa: ASYNC110 - a service is ready when it says so if asked
                     await asyncio.sleep(0.01)
             yield client
+
+
+async def test_both_sides_mean_the_same_header_by_a_version() -> None:
+    async with running(calculator()) as url:
+        registry = ToolRegistry.load(files=[], environ={"TOOLFORMER_TOOL_CALCULATOR_URL": url})
+        cache = MemoryCache()
+        async with ToolClient(registry, cache=cache) as client:
+            await client.call("Calculator", "1 + 1")
+            key = CallKey("Calculator", registry.get("Calculator").version, CALCULATOR.version, "1 + 1", None)
+            assert await cache.get([key]) == ["2"]
 
 
 async def test_the_calculator() -> None:

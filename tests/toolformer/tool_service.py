@@ -37,6 +37,11 @@ class Service:
     client_left: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
+    def calls(self) -> list[Any]:
+        """The bodies of the calls and batches seen."""
+        return [seen.json for seen in self.seen if seen.method == "POST"]
+
+    @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
@@ -112,12 +117,16 @@ def response(status: int, body: bytes, headers: dict[str, str] | None = None) ->
     return f"HTTP/1.1 {status} Status\r\n{lines}\r\n".encode("latin-1") + body
 
 
-def answers(make: Callable[[Any], Any]) -> Behaviour:
-    """Answer 200 with what ``make`` gives for the request's JSON; bytes are sent as they are."""
+def answers(make: Callable[[Any], Any], version: str | None = None) -> Behaviour:
+    """Answer 200 with what ``make`` gives for the request's JSON; bytes are sent as they are.
+
+    ``GET /ready`` is answered too. With ``version`` the answers name it.
+    """
 
     async def behave(seen: Seen, writer: asyncio.StreamWriter) -> None:
-        made = make(seen.json)
-        writer.write(response(200, made if isinstance(made, bytes) else json.dumps(made).encode()))
+        made = {"status": "ready"} if seen.method == "GET" else make(seen.json)
+        body = made if isinstance(made, bytes) else json.dumps(made).encode()
+        writer.write(response(200, body, None if version is None else {"Tool-Version": version}))
         await writer.drain()
 
     return behave
@@ -173,6 +182,10 @@ def answer(tool: str, call: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return proper | changes
 
 
-def capitals(tool: str) -> Behaviour:
+def capitals(tool: str, version: str | None = None) -> Behaviour:
     """A well-behaved service of ``tool`` for single calls and for batches."""
-    return answers(lambda j: {"calls": [answer(tool, c) for c in j["calls"]]} if "calls" in j else answer(tool, j))
+
+    def make(asked: Any) -> Any:
+        return {"calls": [answer(tool, call) for call in asked["calls"]]} if "calls" in asked else answer(tool, asked)
+
+    return answers(make, version)
