@@ -17,8 +17,9 @@ from typing import Final
 log = logging.getLogger(__name__)
 
 _SOURCE: Final = Path(__file__).with_name("step.c")
+_HEADER: Final = Path(__file__).with_name("team.h")
 _COMPILE_SECONDS: Final = 120
-_FLAGS: Final = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-Wall", "-Wextra")
+_FLAGS: Final = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-Wall", "-Wextra")
 _FOR_THIS_PROCESSOR: Final = ("-march=native", "-mcpu=native")
 """What GCC and clang call it, by architecture; the first that the compiler takes is used."""
 
@@ -59,10 +60,12 @@ def load() -> ctypes.CDLL:
     model = ctypes.POINTER(Model)
     library.scratch_size.argtypes = (model, ctypes.c_long, ctypes.c_long)
     library.scratch_size.restype = ctypes.c_long
+    library.hire.argtypes = (ctypes.c_int,)
+    library.hire.restype = ctypes.c_int
     library.step.argtypes = (
         *(model, ctypes.POINTER(Cache)),
         *(ctypes.c_long, longs, longs, longs),
-        *(ctypes.c_long, longs),
+        *(ctypes.c_long, longs, ctypes.c_long),
         *(ctypes.c_void_p, ctypes.c_void_p),
     )
     library.step.restype = None
@@ -74,7 +77,7 @@ def _compiled() -> Path:
     if compiler is None:
         raise Unavailable("no C compiler (cc, gcc, clang) is installed")
     # A home directory may be shared by machines of different processors.
-    made_of = (_SOURCE.read_bytes(), repr(_FLAGS).encode(), compiler.encode(), _processor())
+    made_of = (_SOURCE.read_bytes(), _HEADER.read_bytes(), repr(_FLAGS).encode(), compiler.encode(), _processor())
     name = f"step-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
     directory = _cache_directory()
     target = directory / name

@@ -1,4 +1,4 @@
-/* One step of GPT-J in float32 on one processor core: new tokens in, logits out.
+/* One step of GPT-J in float32 on a processor: new tokens in, logits out.
 
    For a model of a few million parameters the arithmetic of a step takes less time than the dispatch of its
    operations. Here a step is one call, without Python's lock. Vectors are GCC's and clang's extension, so the source
@@ -8,7 +8,9 @@
 #include <math.h>
 #include <string.h>
 
-enum { LANES = 16, PANEL = 2 * LANES, BLOCK = 8 };
+#include "team.h"
+
+enum { LANES = 16, PANEL = 2 * LANES, BLOCK = 8, TASKS = 16 /* that a product is cut into */ };
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int ivec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -114,23 +116,40 @@ static inline __attribute__((always_inline)) void multiply_panel(
     }
 }
 
-/* out [rows, width] = a [rows, depth] . panels + bias (+ out, if `add`). `width` is a multiple of PANEL. */
-static const float *multiply(long rows, long depth, long width, const float *a, long a_stride, const float *weights,
-                             int add, float *out, long out_stride) {
-    const float *bias = weights + depth * width;
-    for (long column = 0; column < width; column += PANEL, weights += depth * PANEL) {
-        for (long row = 0; row < rows; row += BLOCK) {
-            float *to = out + row * out_stride + column;
-            const float *from = a + row * a_stride, *base = add ? to : 0;
-#define ROWS(n) case n: multiply_panel(n, depth, from, a_stride, weights, bias + column, base, to, out_stride); break
-            switch (rows - row) {
+/* A product to be shared: out [rows, width] = a [rows, depth] . panels + bias (+ out, if `add`). A task is some
+   panels, all rows of each, so that the order of a sum does not depend on who does it. */
+typedef struct {
+    long rows, depth, width, a_stride, out_stride, panels_a_task;
+    const float *a, *weights;
+    int add;
+    float *out;
+} product;
+
+static void multiply_some(void *work, long index, int who) {
+    (void)who;
+    const product *p = work;
+    long first = index * p->panels_a_task * PANEL, end = first + p->panels_a_task * PANEL;
+    for (long column = first; column < end && column < p->width; column += PANEL)
+        for (long row = 0; row < p->rows; row += BLOCK) {
+            float *to = p->out + row * p->out_stride + column;
+            const float *from = p->a + row * p->a_stride, *base = p->add ? to : 0;
+            const float *panel = p->weights + p->depth * column, *bias = p->weights + p->depth * p->width + column;
+#define ROWS(n) case n: multiply_panel(n, p->depth, from, p->a_stride, panel, bias, base, to, p->out_stride); break
+            switch (p->rows - row) {
                 ROWS(1); ROWS(2); ROWS(3); ROWS(4); ROWS(5); ROWS(6); ROWS(7);
-                default: multiply_panel(8, depth, from, a_stride, weights, bias + column, base, to, out_stride);
+                default: multiply_panel(8, p->depth, from, p->a_stride, panel, bias, base, to, p->out_stride);
             }
 #undef ROWS
         }
-    }
-    return bias + width;
+}
+
+/* `width` is whole panels; the bias lies behind them. Returns where the next weights are. */
+static const float *multiply(int together, long rows, long depth, long width, const float *a, long a_stride,
+                             const float *weights, int add, float *out, long out_stride) {
+    long panels = width / PANEL, each = (panels + TASKS - 1) / TASKS;
+    product p = {rows, depth, width, a_stride, out_stride, each, a, weights, add, out};
+    share(together, (panels + each - 1) / each, multiply_some, &p);
+    return weights + depth * width + width;
 }
 
 /* Zero mean and unit variance; the scale and shift that follow are part of the next weights. */
@@ -225,41 +244,61 @@ static void attend(const model *m, const float *queries, const float *row, long 
 
 static long padded(long size) { return (size + PANEL - 1) / PANEL * PANEL; }
 
+/* What the middle of a layer does for each token, to be shared: attention, and the feed-forward layer's GELU. */
+typedef struct {
+    const model *m;
+    const cache *c;
+    const float *kept;
+    const long *rows, *positions;
+    const float *in;
+    float *mid, *scores;
+    long in_stride, mid_stride, scores_stride;
+} middle;
+
+static void finish_middle(void *work, long i, int who) {
+    const middle *w = work;
+    const model *m = w->m;
+    const float *from = w->in + i * w->in_stride;
+    float *to = w->mid + i * w->mid_stride;
+    attend(m, from, w->kept + w->rows[i] * w->c->row_stride, w->c->token_stride, w->positions[i] + 1,
+           w->scores + who * w->scores_stride, to);
+    for (long j = 0; j < m->inner; j += LANES) store(to + m->width + j, gelu(load(from + 3 * m->width + j)));
+}
+
 /* Floats of scratch that a step of `tokens` tokens over rows of up to `length` tokens needs. */
 long scratch_size(const model *m, long tokens, long length) {
     long width = padded(m->width), in = padded(3 * m->width + m->inner);
-    return tokens * (2 * width + in + m->width + m->inner) + PANEL + m->heads * padded(length);
+    return tokens * (2 * width + in + m->width + m->inner) + (1 + team.helpers) * m->heads * padded(length);
 }
 
 /* Append token `ids[i]` at position `positions[i]` of row `rows[i]`; a row's tokens come in order. The logits after
    token `wanted[j]` become row j of `logits` [n_wanted, vocabulary]. */
 void step(const model *m, const cache *c, long tokens, const long *ids, const long *rows, const long *positions,
-          long n_wanted, const long *wanted, float *scratch, float *logits) {
+          long n_wanted, const long *wanted, long length, float *scratch, float *logits) {
     long width = m->width, wide = padded(width), in_width = padded(3 * width + m->inner);
     long mid_width = width + m->inner;
     float *x = scratch, *normed = x + tokens * wide, *in = normed + tokens * wide;
-    float *mid = in + tokens * in_width, *scores = mid + tokens * mid_width + PANEL;
+    float *mid = in + tokens * in_width, *scores = mid + tokens * mid_width;
     const float *weights = m->weights;
+    middle mine = {m, c, 0, rows, positions, in, mid, scores, in_width, mid_width, m->heads * padded(length)};
 
+    int together = gather();
     for (long i = 0; i < tokens; i++) memcpy(x + i * wide, m->embedding + ids[i] * width, width * sizeof(float));
     for (long layer = 0; layer < m->layers; layer++) {
         float *kept = c->tokens + layer * c->layer_stride;
         for (long i = 0; i < tokens; i++) normalise(x + i * wide, width, m->epsilon, normed + i * wide);
-        weights = multiply(tokens, width, in_width, normed, wide, weights, 0, in, in_width);
+        weights = multiply(together, tokens, width, in_width, normed, wide, weights, 0, in, in_width);
         for (long i = 0; i < tokens; i++) {
             float *qkv = in + i * in_width;
             rotate(qkv, 2 * m->heads, m->head_width, m->rotated, m->rotations + positions[i] * m->rotated);
             memcpy(kept + rows[i] * c->row_stride + positions[i] * c->token_stride, qkv + width,
                    2 * width * sizeof(float));
         }
-        for (long i = 0; i < tokens; i++) {
-            const float *from = in + i * in_width;
-            float *to = mid + i * mid_width;
-            attend(m, from, kept + rows[i] * c->row_stride, c->token_stride, positions[i] + 1, scores, to);
-            for (long j = 0; j < m->inner; j += LANES) store(to + width + j, gelu(load(from + 3 * width + j)));
-        }
-        weights = multiply(tokens, mid_width, wide, mid, mid_width, weights, 1, x, wide);
+        mine.kept = kept;
+        share(together, tokens, finish_middle, &mine);
+        weights = multiply(together, tokens, mid_width, wide, mid, mid_width, weights, 1, x, wide);
     }
     for (long i = 0; i < n_wanted; i++) normalise(x + wanted[i] * wide, width, m->epsilon, normed + i * wide);
-    multiply(n_wanted, width, m->vocabulary, normed, wide, weights, 0, logits, m->vocabulary);
+    multiply(together, n_wanted, width, m->vocabulary, normed, wide, weights, 0, logits, m->vocabulary);
+    if (together) disperse();
 }

@@ -23,6 +23,9 @@ _LANES: Final = 16
 _AT_ONCE: Final = 64
 """Tokens computed together: enough to use each weight often while it is near, few enough to stay near themselves."""
 
+_MOST_THREADS: Final = 4
+"""Of the threads that torch may use: tasks of a few microseconds are not worth sharing with more."""
+
 _LARGEST: Final = 256 * 2**20
 """Bytes of weights up to which a step is bound by overhead and one core's caches; beyond, torch's threads win, and a
 second copy of the weights is no longer small."""
@@ -31,8 +34,9 @@ second copy of the weights is no longer small."""
 class NativeStep:
     """A GPT-J's inference form: computes what :meth:`GPTJ.extend` does, from a copy of the weights.
 
-    A token's logits are the same bits whatever other tokens are computed with it, and however its text is cut into
-    calls: each number is always summed in the same order.
+    A token's logits are the same bits whatever other tokens are computed with it, however its text is cut into calls
+    and whoever helps: each number is always summed in the same order. As many threads share the work as torch had
+    when the first of a process was made.
     """
 
     def __init__(self, model: GPTJ) -> None:
@@ -49,6 +53,7 @@ class NativeStep:
         if 4 * sum(parameter.numel() for parameter in model.parameters()) > _LARGEST:
             raise library.Unavailable(f"the model is larger than {_LARGEST // 2**20} MiB: torch computes it as fast")
         self._library = library.load()
+        self._library.hire(min(torch.get_num_threads(), _MOST_THREADS) - 1)
         self._layers, self._vocabulary = config.n_layer, config.vocab_size
         # Kept here, for the structure below holds their bare addresses.
         self._embedding = model.wte.weight.detach().contiguous().clone()
@@ -99,14 +104,14 @@ class NativeStep:
         wanted: Sequence[int],
         logits: Tensor,
     ) -> None:
-        model, count = self._model, len(tokens)
+        model, count, length = self._model, len(tokens), max(positions) + 1
         longs = ctypes.c_long * count
-        scratch = torch.empty(self._library.scratch_size(model, count, max(positions) + 1))
+        scratch = torch.empty(self._library.scratch_size(model, count, length))
         self._library.step(
             *(model, self._cache(cache)),
             *(count, longs(*tokens), longs(*rows), longs(*positions)),
             *(len(wanted), (ctypes.c_long * len(wanted))(*wanted)),
-            *(scratch.data_ptr(), logits.data_ptr()),
+            *(length, scratch.data_ptr(), logits.data_ptr()),
         )
 
     def _cache(self, cache: KVCache) -> library.Cache:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -60,6 +61,22 @@ def test_the_bits_depend_on_nothing_else() -> None:
     for token in text[53:-1]:
         model.extend(in_pieces, [4], [[token]])
     assert torch.equal(alone, model.extend(in_pieces, [2, 4], [[1], text[-1:]])[1])
+
+
+def test_helpers_change_no_bit() -> None:
+    """Not even while two steps want the same helpers at once: then one is done without."""
+    model, ids = compiled(), texts(SMALL, *range(20, 32))
+
+    def run(_: int) -> torch.Tensor:
+        cache = model.new_cache(12, 64)
+        model.extend(cache, range(12), ids)
+        return torch.stack([model.extend(cache, range(12), [new[:1] for new in ids]) for _ in range(20)])
+
+    want = run(0)
+    assert library.load().hire(2) >= 2
+    with ThreadPoolExecutor(2) as pool:
+        for got in pool.map(run, range(6)):
+            assert torch.equal(got, want)
 
 
 def test_a_token_outside_the_vocabulary_is_refused() -> None:
