@@ -1,4 +1,5 @@
-"""What every HTTP server of the project does alike: one error shape, body limits, metrics, and a server that drains.
+"""What every HTTP server of the project does alike: one error shape, body limits, request ids, logs, metrics, spans,
+and a server that drains.
 
 The gateway and the tool services share this room. It knows the web framework and nothing else of the project, so that
 ``toolformer`` stays free of one (``docs/decisions/001-http-api-room.md``).
@@ -6,19 +7,28 @@ The gateway and the tool services share this room. It knows the web framework an
 
 from http_api.errors import ApiError, ErrorResponse, documented_errors, error_body, install_error_handlers
 from http_api.limits import BodyLimit
+from http_api.logs import LogFormat, configure_logging
 from http_api.metrics import install_metrics
-from http_api.serving import configure_logging, serve
+from http_api.request_id import REQUEST_ID_HEADER, RequestId, request_id
+from http_api.serving import serve
 from http_api.text import UnicodeText
+from http_api.tracing import RequestSpans, Tracing
 
 __all__ = [
+    "REQUEST_ID_HEADER",
     "ApiError",
     "BodyLimit",
     "ErrorResponse",
+    "LogFormat",
+    "RequestId",
+    "RequestSpans",
+    "Tracing",
     "UnicodeText",
     "configure_logging",
     "documented_errors",
     "error_body",
     "install_error_handlers",
     "install_metrics",
+    "request_id",
     "serve",
 ]

@@ -1,4 +1,4 @@
-"""Run an app on uvicorn: readable log lines, a clear word when the port is taken, a drain on SIGTERM."""
+"""Run an app on uvicorn: a clear word when the port is taken, a drain on SIGTERM."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import os
 import signal
 import socket
 import sys
-from datetime import UTC, datetime
 from types import FrameType
-from typing import Final, NoReturn
+from typing import NoReturn
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,57 +17,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from http_api.errors import ApiError, error_response
 
 logger = logging.getLogger(__name__)
-
-QUIET_PATHS: Final = frozenset({"/health", "/ready", "/metrics"})
-"""Asked every few seconds by machines; a line for each would bury the rest."""
-
-_COLOURS: Final = {"WARNING": "\033[33m", "ERROR": "\033[31m", "CRITICAL": "\033[31m"}
-_RESET: Final = "\033[0m"
-
-
-class LineFormatter(logging.Formatter):
-    """``2026-11-20T09:30:00.123Z INFO services.base: message``: ISO 8601 in UTC, coloured only where asked."""
-
-    def __init__(self, *, colour: bool) -> None:
-        super().__init__()
-        self.colour = colour
-
-    def format(self, record: logging.LogRecord) -> str:
-        """One line, and below it the traceback if the record has one."""
-        moment = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        level = record.levelname
-        if self.colour and level in _COLOURS:
-            level = f"{_COLOURS[level]}{level}{_RESET}"
-        line = f"{moment} {level} {record.name}: {record.getMessage()}"
-        return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
-
-
-class QuietPaths(logging.Filter):
-    """Drops uvicorn's access lines for `QUIET_PATHS`."""
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Whether the record is to be written."""
-        # uvicorn's access records carry (client, method, path with query, HTTP version, status).
-        if not isinstance(record.args, tuple) or len(record.args) != 5:
-            return True
-        return str(record.args[2]).partition("?")[0] not in QUIET_PATHS
-
-
-def configure_logging(level: str = "INFO") -> None:
-    """Send the process's log to standard error, a line each; access lines are silent for `QUIET_PATHS`.
-
-    Args:
-        level: the least severe level written: DEBUG, INFO, WARNING or ERROR.
-    """
-    handler = logging.StreamHandler()
-    handler.setFormatter(LineFormatter(colour=sys.stderr.isatty() and "NO_COLOR" not in os.environ))
-    logging.basicConfig(level=level, handlers=[handler], force=True)
-    logging.captureWarnings(True)
-    # What these say at INFO (one line a request, or of a lifecycle that is ours to tell) is said better elsewhere.
-    for talkative in ("uvicorn.error", "mcp", "httpx", "httpx2"):
-        logging.getLogger(talkative).setLevel(max(logging.WARNING, logging.getLogger().level))
-    access = logging.getLogger("uvicorn.access")
-    access.filters = [QuietPaths()]
 
 
 class _DrainEnd:

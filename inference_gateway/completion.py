@@ -12,6 +12,8 @@ import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
+from opentelemetry.trace import NoOpTracer, Tracer
+
 from inference_gateway.backends.base import Backend, Session
 from inference_gateway.core import (
     CallFinished,
@@ -24,6 +26,7 @@ from inference_gateway.core import (
     ToolCallRecord,
 )
 from inference_gateway.decoding import CallRefused, Done, Emit, Pause
+from inference_gateway.spans import CompletionSpans, trace_headers
 from toolformer.api_call import splice_result
 from toolformer.tool_client import ToolResult
 from toolformer.tools import Tool, ToolRegistry
@@ -44,12 +47,15 @@ class ToolCaller(Protocol):
 
 
 class Completer:
-    """Completes prompts with tools."""
+    """Completes prompts with tools. ``tracer`` makes the spans of completions and of their tool calls."""
 
-    def __init__(self, backend: Backend, registry: ToolRegistry, tools: ToolCaller) -> None:
+    def __init__(
+        self, backend: Backend, registry: ToolRegistry, tools: ToolCaller, tracer: Tracer | None = None
+    ) -> None:
         self.backend = backend
         self.registry = registry
         self._tools = tools
+        self._tracer = tracer or NoOpTracer()
 
     async def stream(self, request: CompletionRequest) -> AsyncGenerator[Event, None]:
         """The events of one completion.
@@ -61,12 +67,14 @@ class Completer:
         offered = {name: self.registry.get(name) for name in request.tools}
         deadline = time.monotonic() + request.timeout
         session = self.backend.open(request, offered)
+        spans = CompletionSpans(self._tracer, request)
         # The wall-clock limit ends the sequence wherever it is; the terminal event then comes the usual way.
         alarm = asyncio.get_running_loop().call_later(
             request.timeout, session.finish, "timeout", f"the completion took longer than {request.timeout:g} s"
         )
         try:
             async for action in session:
+                spans.came(action)
                 match action:
                     case PromptScored():
                         yield action
@@ -74,7 +82,9 @@ class Completer:
                         yield TextDelta(text, tokens)
                     case Pause(call, offset):
                         yield CallStarted(call.tool, call.input, offset)
-                        record = await self._answer(session, request, offered[call.tool], action, deadline)
+                        with spans.call(call.tool) as span:
+                            record = await self._answer(session, request, offered[call.tool], action, deadline)
+                            span.answered(record)
                         yield CallFinished(record)
                     case CallRefused(call, offset, code, message):
                         error = f"{code}: {message}"
@@ -84,6 +94,7 @@ class Completer:
         finally:
             alarm.cancel()
             session.close()
+            spans.end()
 
     async def _answer(
         self, session: Session, request: CompletionRequest, tool: Tool, pause: Pause, deadline: float
@@ -97,7 +108,7 @@ class Completer:
             call.input,
             date=request.date if tool.takes_date else None,
             timeout=max(0.0, min(limit, deadline - started)),
-            headers={"x-request-id": request.request_id} if request.request_id else None,
+            headers={**trace_headers(), "x-request-id": request.request_id},
         )
         output, error = None, None
         if result.error is not None:

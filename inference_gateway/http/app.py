@@ -11,7 +11,15 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import HTMLResponse
 
-from http_api import BodyLimit, install_error_handlers, install_metrics
+from http_api import (
+    REQUEST_ID_HEADER,
+    BodyLimit,
+    RequestId,
+    RequestSpans,
+    Tracing,
+    install_error_handlers,
+    install_metrics,
+)
 from inference_gateway.api_keys import ApiKeyError, ApiKeys
 from inference_gateway.backends.base import Backend
 from inference_gateway.http.access import OPEN_PATHS, Admission, RequireKey
@@ -19,7 +27,6 @@ from inference_gateway.http.completions import COMPLETIONS_PATH, completion_rout
 from inference_gateway.http.description import describe_access
 from inference_gateway.http.gateway import Gateway
 from inference_gateway.http.operations import operation_routes
-from inference_gateway.http.request_id import HEADER, RequestId
 from inference_gateway.quotas import Quotas
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
 from toolformer.result_cache import ResultCache
@@ -38,6 +45,7 @@ def create_app(
     registry: ToolRegistry,
     settings: GatewaySettings | None = None,
     cache: ResultCache | None = None,
+    tracing: Tracing | None = None,
 ) -> FastAPI:
     """The gateway as an ASGI app.
 
@@ -47,17 +55,22 @@ def create_app(
         registry: the tools that completions may call.
         settings: limits and defaults of requests; by default what the environment says.
         cache: keeps tools' results; by default none are kept.
+        tracing: where spans go; by default what the environment says.
 
     Raises:
         SettingsError: if ``settings`` are to be read from the environment and a variable there cannot hold, or if the
             API keys cannot be read.
     """
     settings = settings or GatewaySettings.read()
+    tracing = tracing or Tracing.from_environment("toolformer-gateway")
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with gateway.running():
-            yield
+        try:
+            async with gateway.running():
+                yield
+        finally:
+            await tracing.close()
 
     app = FastAPI(
         title="Toolformer gateway",
@@ -79,15 +92,16 @@ def create_app(
     app.add_middleware(Admission, quotas=quotas, path=COMPLETIONS_PATH)
     app.add_middleware(RequireKey, keys=keys, open_paths=open_paths(settings))
     install_error_handlers(app)
-    gateway = Gateway(load_backend, registry, settings, install_metrics(app), keys, cache)
+    gateway = Gateway(load_backend, registry, settings, install_metrics(app), keys, cache, tracing.tracer)
     if origins := [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]:
         app.add_middleware(
             CORSMiddleware,
             allow_origins=origins,
             allow_methods=["GET", "POST"],
-            allow_headers=["Authorization", "Content-Type", HEADER, "traceparent", "tracestate"],
-            expose_headers=[HEADER, "Retry-After", "WWW-Authenticate"],
+            allow_headers=["Authorization", "Content-Type", REQUEST_ID_HEADER, "traceparent", "tracestate"],
+            expose_headers=[REQUEST_ID_HEADER, "Retry-After", "WWW-Authenticate"],
         )
+    app.add_middleware(RequestSpans, tracer=tracing.tracer)
     app.add_middleware(RequestId)  # the outermost, so that refusals carry the id too
     app.include_router(completion_routes(gateway))
     app.include_router(operation_routes(gateway))

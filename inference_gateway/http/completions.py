@@ -12,7 +12,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
-from http_api import ApiError, documented_errors, error_body
+from http_api import ApiError, documented_errors, error_body, request_id
 from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta
 from inference_gateway.http import event_stream
@@ -55,7 +55,7 @@ def completion_routes(gateway: Gateway) -> APIRouter:
         body: CompletionBody = Body(openapi_examples=_EXAMPLES),  # noqa: B008
     ) -> Response:
         completer = gateway.completer()
-        planned = await plan(body, completer, gateway.settings, request_id=request.state.request_id)
+        planned = await plan(body, completer, gateway.settings, request_id=request_id.get())
         answer = _Answer(gateway, completer, planned)
         if body.stream:
             usage = bool(body.stream_options and body.stream_options.include_usage)

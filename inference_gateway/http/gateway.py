@@ -8,6 +8,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 
+from opentelemetry.trace import Tracer
 from prometheus_client import CollectorRegistry
 
 from http_api import ApiError
@@ -33,6 +34,7 @@ class Gateway:
         metrics_registry: where the gateway's metrics go.
         keys: the API keys, whose file is watched as long as the gateway runs.
         cache: keeps tools' results, if they are to be kept.
+        tracer: makes the spans of completions and tool calls.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class Gateway:
         metrics_registry: CollectorRegistry,
         keys: ApiKeys,
         cache: ResultCache | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self.settings = settings
         self.keys = keys
@@ -53,6 +56,7 @@ class Gateway:
         """The backend once it is loaded and started."""
         self.loaded_at = 0
         """When that was, in Unix seconds."""
+        self._tracer = tracer
         self._load_backend = load_backend
         self._why_not = "the gateway has not been started"
 
@@ -80,7 +84,7 @@ class Gateway:
             ApiError: 503 while there is none.
         """
         if self.backend is None or not self.backend.ready():
-            why = self._why_not if self.backend is None else self.backend.why_not_ready()
+            why = self._why_not if self.backend is None else "the model's engine has stopped; restart the gateway"
             raise ApiError(503, f"no completions now: {why}", code="not_ready", headers={"Retry-After": "2"})
         return self.backend
 
@@ -90,7 +94,7 @@ class Gateway:
         Raises:
             ApiError: 503 while nothing can.
         """
-        return Completer(self.ready_backend(), self.registry, self.tools)
+        return Completer(self.ready_backend(), self.registry, self.tools, self._tracer)
 
     async def tool_readiness(self, *, seconds: float) -> Sequence[tuple[Tool, Readiness]]:
         """Every tool and whether its service can answer, all asked at once, within that many ``seconds``."""
@@ -109,7 +113,4 @@ class Gateway:
         else:
             self.loaded_at = int(time.time())
             self.backend = backend
-            if backend.ready():
-                logger.info("ready: model %s after %.1f s", backend.model_name, time.monotonic() - began)
-            else:
-                logger.warning("not ready yet: %s", backend.why_not_ready())
+            logger.info("ready: model %s after %.1f s", backend.model_name, time.monotonic() - began)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from collections.abc import Sequence as Many
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from torch import Tensor
 
+from http_api import Tracing
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.engine import EngineLimits
 from inference_gateway.engine.sampling import Sampler
@@ -175,14 +176,19 @@ def tools_at(urls: Mapping[str, str]) -> ToolRegistry:
     return ToolRegistry.load(files=[], environ=environ)
 
 
-def scripted_backend(**limits: int) -> LocalBackend:
-    """A small GPT-J that writes `WRITES`."""
-    backend = LocalBackend(
+def random_backend(**limits: int) -> LocalBackend:
+    """A small GPT-J of random weights, sampled for real."""
+    return LocalBackend(
         random_model(),
         small_tokenizer(),
         "scripted",
         EngineLimits(**{"max_model_len": 256, "max_sequences": 8} | limits),
     )
+
+
+def scripted_backend(**limits: int) -> LocalBackend:
+    """The same, but it writes `WRITES`."""
+    backend = random_backend(**limits)
     backend._engine._sampler = Script(backend)
     return backend
 
@@ -193,15 +199,18 @@ async def gateway(
     limits: Mapping[str, int] | None = None,
     key: str = "",
     cache: ResultCache | None = None,
+    make: Callable[..., LocalBackend] = scripted_backend,
+    tracing: Tracing | None = None,
     **settings: Any,
 ) -> AsyncIterator[Gateway]:
     """A gateway that is ready, with the tools of ``urls``; at the end nothing may be left in its engine.
 
-    ``key`` is the API key that the client uses, ``cache`` what keeps tools' results.
+    ``key`` is the API key that the client uses, ``cache`` what keeps tools' results; ``make`` gives a backend of those
+    ``limits``, ``tracing`` takes the spans.
     """
     assert SMALL.n_positions == 256
-    backend = scripted_backend(**(limits or {}))
-    app = create_app(lambda: backend, tools_at(urls or {}), GatewaySettings(**settings), cache)
+    backend = make(**(limits or {}))
+    app = create_app(lambda: backend, tools_at(urls or {}), GatewaySettings(**settings), cache, tracing)
     headers = bearer(key) if key else {}
     async with (
         serving(app) as url,

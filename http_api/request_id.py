@@ -1,21 +1,26 @@
-"""An id for every request: the client's own or a new one, in the answer and on the way to the tools."""
+"""An id for every request: the client's own or a new one, in the answer, in the log and on the way to the tools."""
 
 from __future__ import annotations
 
 import re
 import uuid
+from contextvars import ContextVar
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-HEADER: Final = "X-Request-Id"
+REQUEST_ID_HEADER: Final = "X-Request-Id"
 _SENSIBLE: Final = re.compile(r"[!-~]{1,128}")
 """What is taken over from a client: short and printable, so that it can stand in a log and in a header."""
 
 
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+"""The id of the request that is being answered here; empty outside of one."""
+
+
 class RequestId:
-    """Plain ASGI middleware: ``scope["state"]["request_id"]``, and the header ``X-Request-Id`` of every response."""
+    """Plain ASGI middleware: `request_id` below, and the header ``X-Request-Id`` of every response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -25,13 +30,16 @@ class RequestId:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(HEADER, "")
-        request_id = given if _SENSIBLE.fullmatch(given) else uuid.uuid4().hex
-        scope.setdefault("state", {})["request_id"] = request_id
+        given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
+        own = given if _SENSIBLE.fullmatch(given) else uuid.uuid4().hex
 
         async def labelled_send(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message)[HEADER] = request_id
+                MutableHeaders(scope=message)[REQUEST_ID_HEADER] = own
             await send(message)
 
-        await self.app(scope, receive, labelled_send)
+        token = request_id.set(own)
+        try:
+            await self.app(scope, receive, labelled_send)
+        finally:
+            request_id.reset(token)
