@@ -45,11 +45,13 @@ class SamplingParams:
 class CompletionRequest:
     """One completion of one prompt.
 
-    ``max_tokens`` counts tokens the model makes (call text included, spliced results not). ``tools`` are the names
+    ``max_tokens`` counts tokens the model makes (call text included, spliced results not); 0 is for a prompt that is
+    only to be scored. ``tools`` are the names
     that may be called. ``api_top_k`` is k of section 4.2 of the paper: a call may start where an API-start token is
     among the k most likely; 1 is plain greedy, 0 disables calls. ``max_calls`` bounds executed calls (paper: 1).
     ``tool_timeout`` is the deadline of one call in seconds, ``None`` for the tool's own; ``timeout`` the wall-clock
-    limit of the whole completion in seconds. ``show_calls`` keeps the text of finished calls in the completion's
+    limit of the whole completion in seconds. The text ends before the first of the ``stop`` strings or, with
+    ``include_stop``, behind it. ``show_calls`` keeps the text of finished calls in the completion's
     text. ``date`` is the day that tools shall take for today.
 
     ``logprobs`` asks for the log probability of each shown token and of that many most likely ones at its place;
@@ -60,6 +62,7 @@ class CompletionRequest:
     max_tokens: int = 16
     sampling: SamplingParams = field(default_factory=SamplingParams)
     stop: tuple[str, ...] = ()
+    include_stop: bool = False
     tools: tuple[str, ...] = ()
     api_top_k: int = 10
     max_calls: int = 1

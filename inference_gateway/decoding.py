@@ -19,7 +19,7 @@ from typing import Final, Protocol
 from inference_gateway.core import CompletionRequest, FinishReason, PromptScored, TokenLogprob, Usage
 from inference_gateway.token_text import TextState, TokenText
 from toolformer.api_call import OPEN, ApiCall, SplicedResult, Tokenizer, scan_call
-from toolformer.trigger import TriggerMatcher
+from toolformer.trigger import Match, TriggerMatcher
 
 _BARE_OPEN: Final = OPEN.strip()
 
@@ -211,12 +211,10 @@ class DecodingMachine:
         token: int,
         *,
         forced: bool = False,
-        as_text: bool = False,
         logprob: float | None = None,
         top: tuple[tuple[int, float], ...] = (),
     ) -> list[Action]:
         """Take the chosen token. ``forced``: it is an API-start token that was taken for being among the top k.
-        ``as_text``: it opens no call, since it is one that :meth:`rule` bans and that could not be avoided.
         ``logprob`` and ``top`` are passed on with the token's text; see :class:`~inference_gateway.core.TokenLogprob`.
 
         Raises:
@@ -224,6 +222,8 @@ class DecodingMachine:
         """
         if self.phase not in (Phase.TEXT, Phase.CALL):
             raise RuntimeError(f"a token came while the completion was {self.phase.value}")
+        if self._request.max_tokens == 0:  # only the prompt was wanted
+            return self.finish("length")
         self._tally.made += 1
         actions: list[Action] = []
         if token in self._vocabulary.end_ids:
@@ -237,11 +237,7 @@ class DecodingMachine:
             chunk = self._text.read(token, self._bytes(token), logprob, top)
             if self.phase is Phase.TEXT:
                 self._start_banned = False
-                if as_text:
-                    self._pass_on(self._openings.held + chunk, actions)
-                    self._openings.restore("")
-                else:
-                    self._read_text(chunk, snapshot, forced, actions)
+                self._read_text(chunk, snapshot, forced, actions)
             else:
                 self._read_call(chunk, snapshot, actions)
         if self.phase in (Phase.TEXT, Phase.CALL) and self._tally.made >= self._request.max_tokens:
@@ -419,14 +415,14 @@ class DecodingMachine:
             return
         self._length += len(text)
         match = self._stops.feed(text)
-        self._emit(match.text, actions)
+        self._emit_match(match, actions)
         if match.trigger is not None:
             self._end("stop", actions)
 
     def _show(self, call_text: str, actions: list[Action]) -> None:
         """A finished call's text: stop strings are not looked for in it, nor across it."""
         match = self._stops.flush()
-        self._emit(match.text, actions)
+        self._emit_match(match, actions)
         if match.trigger is not None:
             self._end("stop", actions)
             return
@@ -436,7 +432,7 @@ class DecodingMachine:
     def _end(self, reason: FinishReason, actions: list[Action], message: str = "") -> None:
         if self._stops.held:
             match = self._stops.flush()
-            self._emit(match.text, actions)
+            self._emit_match(match, actions)
             if match.trigger is not None:
                 reason, message = "stop", ""
         if cut := self._text.cut():
@@ -448,6 +444,10 @@ class DecodingMachine:
 
     def _bytes(self, token: int) -> bytes:
         return self._vocabulary.tokenizer.token_bytes(token)
+
+    def _emit_match(self, match: Match, actions: list[Action]) -> None:
+        shown = match.trigger if match.trigger and self._request.include_stop else ""
+        self._emit(match.text + shown, actions)
 
     def _emit(self, text: str, actions: list[Action]) -> None:
         if text:

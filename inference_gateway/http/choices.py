@@ -7,15 +7,15 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 from http_api import ApiError
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.completion import Completer
-from inference_gateway.core import CallFinished, Event, Finished, TextDelta, Usage
+from inference_gateway.core import CallFinished, Event, Finished, PromptScored, TextDelta, TokenLogprob, Usage
 from inference_gateway.http.metrics import GatewayMetrics
 from inference_gateway.http.planning import Plan, PlannedChoice
-from inference_gateway.http.protocol import Choice, PromptTokensDetails, ToolCall, UsageBody
+from inference_gateway.http.response import Choice, Logprobs, PromptTokensDetails, ToolCall, UsageBody
 
 
 class GenerationError(ApiError):
@@ -88,35 +88,64 @@ class RunningChoices:
 
 @dataclass(slots=True)
 class Progress:
-    """What has come of one choice."""
+    """What has come of choice number ``index`` of ``plan``."""
 
     index: int
-    planned: PlannedChoice
+    plan: Plan
     text: list[str] = field(default_factory=list)
+    tokens: list[TokenLogprob] = field(default_factory=list)
+    prompt_tokens: tuple[TokenLogprob, ...] = ()
     tool_calls: list[ToolCall] = field(default_factory=list)
     finished: Finished | None = None
+
+    @property
+    def planned(self) -> PlannedChoice:
+        """What was asked for."""
+        return self.plan.choices[self.index]
+
+    @property
+    def finish_reason(self) -> Literal["stop", "length"]:
+        """Why it ended, of OpenAI's reasons: a limit of whatever kind cut the text off, or none did."""
+        assert self.finished is not None
+        return "stop" if self.finished.reason == "stop" else "length"
+
+    @property
+    def timed_out(self) -> bool:
+        """Whether the limit was one of time."""
+        assert self.finished is not None
+        return self.finished.reason == "timeout"
 
     def take(self, event: Event) -> None:
         """Note what ``event`` adds."""
         match event:
-            case TextDelta(text):
+            case TextDelta(text, tokens):
                 self.text.append(text)
+                self.tokens += tokens
+            case PromptScored(tokens):
+                self.prompt_tokens = tokens
             case CallFinished(record):
                 self.tool_calls.append(ToolCall.of(record, shift=len(self.planned.echo)))
             case Finished():
                 self.finished = event
 
+    def logprobs(self, *, prompt: Sequence[TokenLogprob] = (), made: Sequence[TokenLogprob] = ()) -> Logprobs | None:
+        """Tokens of the echoed prompt and of the text behind it, written as the client wants them, if it does."""
+        writer = self.plan.logprobs
+        if writer is None:
+            return None
+        return writer.write(prompt) + writer.write(made, shift=len(self.planned.echo))
+
     def choice(self) -> Choice:
         """The whole choice; its `finished` must be set."""
-        assert self.finished is not None
-        timed_out = self.finished.reason == "timeout"
         return Choice(
             index=self.index,
             text=self.planned.echo + "".join(self.text),
-            # A client that knows OpenAI's reasons only reads what it should: a limit cut this text off.
-            finish_reason="stop" if self.finished.reason == "stop" else "length",
+            finish_reason=self.finish_reason,
+            logprobs=self.logprobs(prompt=self.prompt_tokens, made=self.tokens),
             tool_calls=self.tool_calls,
-            timed_out=timed_out,
+            timed_out=self.timed_out,
+            token_ids=[token.id for token in self.tokens] if self.plan.token_ids else None,
+            prompt_token_ids=list(self.planned.request.prompt_ids) if self.plan.token_ids else None,
         )
 
 

@@ -14,13 +14,14 @@ from starlette.responses import Response
 
 from http_api import ApiError, documented_errors, error_body, request_id
 from inference_gateway.completion import Completer
-from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta
 from inference_gateway.http import event_stream
 from inference_gateway.http.choices import Progress, RunningChoices, total_usage
+from inference_gateway.http.chunks import Chunks
 from inference_gateway.http.connection import ClientLeft, while_connected
 from inference_gateway.http.gateway import Gateway
 from inference_gateway.http.planning import Plan, plan
-from inference_gateway.http.protocol import CompletionBody, CompletionResponse, ToolCall
+from inference_gateway.http.protocol import CompletionBody
+from inference_gateway.http.response import CompletionResponse
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ class _Answer:
             ApiError: before the first bytes only; later trouble is told in the stream.
         """
         progress = self._progress()
-        chunk = _Chunks(self, usage=usage, tool_events=tool_events)
+        chunks = Chunks(self.plan, id=self.id, created=self.created, usage=usage, tool_events=tool_events)
         began = False
         try:
             async with self._running() as running:
@@ -114,19 +115,17 @@ class _Answer:
                     item = await running.next(self.gateway.settings.keep_alive_seconds)
                     if not began:
                         began = True
-                        for choice in progress:
-                            if choice.planned.echo:
-                                yield chunk.text(choice, choice.planned.echo)
+                        if echoed := chunks.begin(progress):
+                            yield echoed
                     if item is None:
                         yield event_stream.KEEP_ALIVE
                         continue
                     index, event = item
                     progress[index].take(event)
-                    piece = chunk.of(progress[index], event)
-                    if piece:
+                    if piece := chunks.of(progress[index], event):
                         yield piece
             if usage:
-                yield chunk.usage(progress)
+                yield chunks.usage(progress)
         except Exception as error:
             if not began:
                 raise
@@ -134,56 +133,10 @@ class _Answer:
         yield event_stream.DONE
 
     def _progress(self) -> list[Progress]:
-        return [Progress(index, planned) for index, planned in enumerate(self.plan.choices)]
+        return [Progress(index, self.plan) for index in range(len(self.plan.choices))]
 
     def _running(self) -> RunningChoices:
         return RunningChoices(self.completer, self.plan, self.gateway.metrics)
-
-
-class _Chunks:
-    """The chunks of one stream. OpenAI's client reads each as a completion and keeps the fields it does not know."""
-
-    def __init__(self, answer: _Answer, *, usage: bool, tool_events: bool) -> None:
-        self._head = {
-            "id": answer.id,
-            "object": "text_completion",
-            "created": answer.created,
-            "model": answer.plan.model,
-        }
-        self._per_prompt = answer.plan.per_prompt
-        # Where usage is asked for, OpenAI's every chunk has the field, null in all but the last.
-        self._tail: dict[str, Any] = {"usage": None} if usage else {}
-        self._tool_events = tool_events
-
-    def of(self, choice: Progress, event: Event) -> bytes:
-        """The chunk that tells ``event``; empty if the client did not ask for it."""
-        match event:
-            case TextDelta(text):
-                return self.text(choice, text)
-            case CallStarted(tool, input, offset) if self._tool_events:
-                told = {"tool": tool, "input": input, "offset": offset + len(choice.planned.echo)}
-                return self._chunk(choice, tool_event={"type": "call_started", **told})
-            case CallFinished(record) if self._tool_events:
-                call = ToolCall.of(record, shift=len(choice.planned.echo))
-                return self._chunk(choice, tool_event={"type": "call_finished", **call.model_dump()})
-            case Finished():
-                ended = choice.choice().model_dump(include={"finish_reason", "tool_calls", "timed_out"})
-                return self._chunk(choice, **ended)
-            case _:
-                return b""
-
-    def text(self, choice: Progress, text: str) -> bytes:
-        """A chunk of text."""
-        return self._chunk(choice, text=text)
-
-    def usage(self, progress: list[Progress]) -> bytes:
-        """The last chunk, which has no choice."""
-        counts = total_usage(progress, self._per_prompt).model_dump()
-        return event_stream.data({**self._head, "choices": [], "usage": counts})
-
-    def _chunk(self, choice: Progress, **fields: Any) -> bytes:
-        told = {"index": choice.index, "text": "", "logprobs": None, "finish_reason": None, **fields}
-        return event_stream.data({**self._head, "choices": [told], **self._tail})
 
 
 def _told(error: Exception) -> dict[str, Any]:

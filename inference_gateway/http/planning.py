@@ -11,7 +11,9 @@ from http_api import ApiError
 from inference_gateway.backends.base import Backend
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, SamplingParams
-from inference_gateway.http.protocol import CompletionBody, Prompt
+from inference_gateway.http.fields import Prompt
+from inference_gateway.http.logprobs import LogprobsWriter
+from inference_gateway.http.protocol import CompletionBody
 from inference_gateway.settings import GatewaySettings
 from toolformer.tools import ToolRegistry, UnknownTool
 
@@ -32,11 +34,16 @@ class PlannedChoice:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The choices in the order of their indices: ``per_prompt`` for the first prompt, then for the second."""
+    """The choices in the order of their indices: ``per_prompt`` for the first prompt, then for the second.
+
+    ``logprobs`` writes tokens where log probabilities are wanted; ``token_ids`` says whether ids are.
+    """
 
     model: str
     choices: tuple[PlannedChoice, ...]
     per_prompt: int
+    logprobs: LogprobsWriter | None = None
+    token_ids: bool = False
 
 
 async def plan(body: CompletionBody, completer: Completer, settings: GatewaySettings, *, request_id: str) -> Plan:
@@ -44,10 +51,11 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
 
     Raises:
         ApiError: 404 for another model; 400 for what this gateway cannot do or the model's length does not hold; 422
-            for an unknown tool, too many choices, or a token the vocabulary lacks.
+            for fields that do not go together, an unknown tool, too many choices, or a token the vocabulary lacks.
     """
     backend = completer.backend
     _refuse_unsupported(body)
+    _check_bias(body, backend.tokenizer.vocab_size)
     if body.model not in (None, backend.model_name):
         message = f"there is no model {body.model[:100]!r}; this gateway serves {backend.model_name!r}"
         raise ApiError(404, message, param="model", code="model_not_found")
@@ -57,7 +65,7 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
         field = "n" if per_prompt > 1 else "prompt"
         message = f"{wanted} choices were asked for (prompts times n); ask for at most {settings.max_choices}"
         raise ApiError(422, message, param=field, code="too_many_choices")
-    tools = _tool_names(body.tools, completer.registry)
+    tools = () if body.plain else _tool_names(body.tools, completer.registry)
     encoded = await _encode(body.prompt, backend)
     limits = [_max_tokens(ids, body.max_tokens, backend.max_model_len) for ids in encoded]
     choices = []
@@ -69,6 +77,7 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
                 max_tokens=max_tokens,
                 sampling=_sampling(body, copy),
                 stop=body.stop,
+                include_stop=bool(body.include_stop_str_in_output),
                 tools=tools,
                 api_top_k=settings.api_top_k if body.api_top_k is None else body.api_top_k,
                 max_calls=settings.max_calls if body.max_calls is None else body.max_calls,
@@ -77,19 +86,31 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
                 show_calls=body.show_calls is not False,
                 date=body.tool_context.date if body.tool_context else None,
                 request_id=request_id,
+                logprobs=body.logprobs,
+                prompt_logprobs=bool(body.echo) and body.logprobs is not None,
+                plain=bool(body.plain),
             )
             choices.append(PlannedChoice(request, echo))
-    return Plan(backend.model_name, tuple(choices), per_prompt)
+    writer = None
+    if body.logprobs is not None:
+        writer = LogprobsWriter(backend.tokenizer, as_ids=bool(body.return_tokens_as_token_ids))
+    return Plan(backend.model_name, tuple(choices), per_prompt, writer, bool(body.return_token_ids))
 
 
 def _refuse_unsupported(body: CompletionBody) -> None:
-    field = body.unsupported()
-    if field is not None:
-        message = f"{field!r} is not supported by this gateway; leave it out"
-        raise ApiError(400, message, param=field, code="unsupported_parameter")
-    for field, given in (("stream_options", body.stream_options), ("stream_tool_events", body.stream_tool_events)):
-        if given and not body.stream:
-            raise ApiError(422, f"{field!r} goes with 'stream': true; add that or leave it out", param=field)
+    if unsupported := body.unsupported():
+        field, why = unsupported
+        raise ApiError(400, f"{field!r} {why}; leave it out", param=field, code="unsupported_parameter")
+    if misplaced := body.misplaced():
+        field, remedy = misplaced
+        raise ApiError(422, f"{field!r} {remedy}", param=field)
+
+
+def _check_bias(body: CompletionBody, vocab_size: int) -> None:
+    for token, _ in body.logit_bias:
+        if token >= vocab_size:
+            message = f"'logit_bias': there is no token {token}; the model's are 0 to {vocab_size - 1}"
+            raise ApiError(422, message, param=f"logit_bias.{token}", code="unknown_token")
 
 
 def _tool_names(names: Sequence[str] | None, registry: ToolRegistry) -> tuple[str, ...]:
@@ -106,14 +127,21 @@ async def _encode(prompts: Sequence[Prompt], backend: Backend) -> list[tuple[int
     def encode_all() -> list[tuple[int, ...]]:
         return [tuple(backend.tokenizer.encode(p)) if isinstance(p, str) else p for p in prompts]
 
-    vocab_size = backend.tokenizer.vocab_size
-    for prompt in prompts:
-        if not isinstance(prompt, str) and (min(prompt) < 0 or max(prompt) >= vocab_size):
-            message = f"'prompt': token ids must be from 0 to {vocab_size - 1}, the model's vocabulary"
-            raise ApiError(422, message, param="prompt", code="unknown_token")
+    for number, prompt in enumerate(prompts):
+        if not isinstance(prompt, str):
+            _check_ids(prompt, backend.tokenizer.vocab_size, f"prompt.{number}" if len(prompts) > 1 else "prompt")
     if sum(len(prompt) for prompt in prompts if isinstance(prompt, str)) > _QUICK_CHARACTERS:
         return await asyncio.to_thread(encode_all)
     return encode_all()
+
+
+def _check_ids(ids: Sequence[int], vocab_size: int, name: str) -> None:
+    if min(ids) >= 0 and max(ids) < vocab_size:
+        return
+    index, token = next((index, token) for index, token in enumerate(ids) if not 0 <= token < vocab_size)
+    shown = token if abs(token) < 10**12 else "so large a number"
+    message = f"'{name}': there is no token {shown}, as index {index} has it; the model's are 0 to {vocab_size - 1}"
+    raise ApiError(422, message, param=f"{name}.{index}", code="unknown_token")
 
 
 def _max_tokens(ids: Sequence[int], asked: int | None, max_model_len: int) -> int:
@@ -143,8 +171,17 @@ def _sampling(body: CompletionBody, copy: int) -> SamplingParams:
     return SamplingParams(
         temperature=body.temperature or 0.0,
         top_p=1.0 if body.top_p is None else body.top_p,
-        seed=None if body.seed is None else body.seed + copy,
+        top_k=max(0, body.top_k or 0),
+        seed=None if body.seed is None else _wrapped(body.seed + copy),
+        frequency_penalty=body.frequency_penalty or 0.0,
+        presence_penalty=body.presence_penalty or 0.0,
+        logit_bias=body.logit_bias,
     )
+
+
+def _wrapped(seed: int) -> int:
+    """``seed`` as a signed number of 64 bits, which is what generators take."""
+    return (seed + 2**63) % 2**64 - 2**63
 
 
 def _text_of(prompt: Prompt, backend: Backend) -> str:

@@ -310,6 +310,9 @@ class TestStop:
         seen, _ = run(tokenizer, tokenizer.script, stop=("\n\n", "nothing"))
         assert seen.text == "one two"
         assert seen.done[0].reason == "stop"
+        seen, _ = run(tokenizer, tokenizer.script, stop=("\n\n", "nothing"), include_stop=True)
+        assert seen.text == "one two\n\n"
+        assert seen.done[0].reason == "stop"
 
     def test_a_stop_string_is_not_looked_for_inside_a_call(self) -> None:
         tokenizer, script = whole("a" + CALL)
@@ -320,6 +323,15 @@ class TestStop:
         tokenizer, script = whole("a E" + CALL)
         seen, _ = run(tokenizer, script + tokenizer.encode("ND b"), ["408"], stop=("END",), show_calls=False)
         assert seen.text == "a "
+        seen, _ = run(
+            tokenizer,
+            script + tokenizer.encode("ND b"),
+            ["408"],
+            stop=("END",),
+            show_calls=False,
+            include_stop=True,
+        )
+        assert seen.text == "a END"
 
     def test_text_held_for_a_stop_string_comes_at_the_end(self) -> None:
         tokenizer, script = whole("one\n")
@@ -336,6 +348,11 @@ class TestLimits:
         assert seen.done[0].reason == "length"
         assert (BEFORE + CALL + " 408]" + AFTER).startswith(seen.text)
         assert ("->" in seen.text) == (limit >= len(BEFORE + CALL))
+
+    def test_no_token_is_taken_where_none_is_wanted(self) -> None:
+        tokenizer, script = whole(BEFORE)
+        seen, machine = run(tokenizer, script, max_tokens=0)
+        assert (seen.text, seen.done[0].reason, machine.usage.completion_tokens) == ("", "length", 0)
 
     def test_a_limit_reached_inside_a_call_drops_the_call(self) -> None:
         tokenizer, script = whole(BEFORE + CALL)

@@ -1,0 +1,201 @@
+"""Request fields beside the text itself: token ids, log probabilities, sampling, the bare model."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+
+from inference_gateway.completion import Completer
+from inference_gateway.core import CompletionRequest, SamplingParams, TokenLogprob
+from inference_gateway.http.logprobs import LogprobsWriter
+from inference_gateway.http.planning import plan
+from inference_gateway.http.protocol import CompletionBody
+from inference_gateway.settings import GatewaySettings
+from tests.inference_gateway.http_harness import WIDE, Gateway, gateway, random_backend, scripted_backend, tools_at
+from tests.support.models import random_model
+from tests.support.vocabularies import small_tokenizer
+from toolformer.tool_client import ToolClient
+
+DONE = " It is [Calculator(24 * 17) -> 408] 408 books."
+
+
+def log_probabilities(ids: list[int]) -> torch.Tensor:
+    """The model's log probabilities of what follows ``ids``, computed from the first token on."""
+    model = random_model()
+    with torch.inference_mode():
+        return torch.log_softmax(model.extend(model.new_cache(1, 256), [0], [ids])[0].float(), dim=-1)
+
+
+def joined(parts: list[dict[str, list[Any]]]) -> dict[str, list[Any]]:
+    """Log probabilities that came in pieces."""
+    return {name: [value for part in parts for value in part[name]] for name in parts[0]}
+
+
+async def test_token_ids_are_those_the_text_is_made_of(tooled: Gateway) -> None:
+    tokenizer = small_tokenizer()
+    answer = await tooled.complete(["Sum:", "Wide:"], return_token_ids=True)
+    stream = await tooled.stream(["Sum:", "Wide:"], return_token_ids=True)
+    for choice, prompt, text in zip(answer["choices"], ("Sum:", "Wide:"), (DONE, WIDE), strict=True):
+        assert tokenizer.decode(choice["token_ids"]) == choice["text"] == text
+        assert choice["prompt_token_ids"] == tokenizer.encode(prompt)
+        chunks = [chunk for chunk in stream.choices if chunk["index"] == choice["index"]]
+        assert [token for chunk in chunks for token in chunk["token_ids"]] == choice["token_ids"]
+        assert [chunk["prompt_token_ids"] for chunk in chunks if "prompt_token_ids" in chunk] == [
+            choice["prompt_token_ids"]
+        ]
+        assert "prompt_token_ids" in chunks[0]
+    [hidden] = (await tooled.complete("Sum:", return_token_ids=True, show_calls=False, echo=True))["choices"]
+    assert "Sum:" + tokenizer.decode(hidden["token_ids"]) == hidden["text"] == "Sum: It is 408 books."
+    [without] = (await tooled.complete("Sum:"))["choices"]
+    assert set(without) == {"index", "text", "finish_reason", "logprobs", "tool_calls", "timed_out"}
+
+
+async def test_the_bare_model_neither_calls_nor_avoids_calls(tooled: Gateway) -> None:
+    answer = await tooled.complete("Sum:", plain=True)
+    [choice] = answer["choices"]
+    assert (choice["text"], choice["tool_calls"]) == (" It is [Calculator(24 * 17) ->", [])
+    assert answer["usage"]["tool_tokens"] == answer["usage"]["rolled_back_tokens"] == 0
+    assert (await tooled.stream("Sum:", plain=True, tools=[])).text() == choice["text"]
+
+
+@pytest.mark.parametrize(("fields", "text"), [({}, " a "), ({"include_stop_str_in_output": True}, " a plain")])
+async def test_a_stop_string_can_be_kept(plain: Gateway, fields: dict[str, Any], text: str) -> None:
+    [choice] = (await plain.complete("Plain:", stop=["plain", "text"], **fields))["choices"]
+    assert (choice["text"], choice["finish_reason"]) == (text, "stop")
+    assert (await plain.stream("Plain:", stop="plain", **fields)).text() == text
+
+
+def test_tokens_are_written_as_openai_writes_them() -> None:
+    tokenizer = small_tokenizer()
+    whole, half = tokenizer.encode(" a")[0], tokenizer.encode("ö")[0]
+    tokens = (
+        TokenLogprob(whole, None, (), 0),
+        TokenLogprob(half, -0.5, ((whole, -0.25), (half, -0.5)), 2),
+        TokenLogprob(whole, float("-inf"), ((half, -0.125),), 3),
+    )
+    broken = "bytes:\\xc3"
+    assert LogprobsWriter(tokenizer, as_ids=False).write(tokens, shift=10).model_dump() == {
+        "tokens": [" a", broken, " a"],
+        "token_logprobs": [None, -0.5, -9999.0],
+        "top_logprobs": [None, {" a": -0.25, broken: -0.5}, {broken: -0.125, " a": -9999.0}],
+        "text_offset": [10, 12, 13],
+    }
+    written = LogprobsWriter(tokenizer, as_ids=True).write(tokens[1:2])
+    assert written.tokens == [f"token_id:{half}"]
+    assert written.top_logprobs == [{f"token_id:{whole}": -0.25, f"token_id:{half}": -0.5}]
+
+
+@pytest.mark.parametrize("sampling", [{}, {"temperature": 1.0, "seed": 3, "logit_bias": {"70": 2.5}}])
+async def test_log_probabilities_are_the_model_s_own(sampling: dict[str, Any]) -> None:
+    fields = {"max_tokens": 12, "tools": [], "logprobs": 3, "return_token_ids": True, **sampling}
+    async with gateway(make=random_backend) as running:
+        [choice] = (await running.complete("Each of the", **fields))["choices"]
+        stream = await running.stream("Each of the", **fields)
+        [named] = (await running.complete("Each of the", **fields, return_tokens_as_token_ids=True))["choices"]
+    logprobs, ids = choice["logprobs"], list(choice["prompt_token_ids"])
+    assert {len(values) for values in logprobs.values()} == {len(choice["token_ids"])} == {12}
+    for index, token in enumerate(choice["token_ids"]):
+        expected = log_probabilities(ids)
+        assert logprobs["token_logprobs"][index] == pytest.approx(float(expected[token]), abs=1e-4)
+        best = expected.topk(3)
+        values = sorted(logprobs["top_logprobs"][index].values(), reverse=True)
+        assert len(values) == 3 + (token not in best.indices.tolist())
+        assert values[:3] == pytest.approx(best.values.tolist(), abs=1e-4)
+        assert logprobs["tokens"][index] in logprobs["top_logprobs"][index]
+        ids.append(token)
+    for name, offset in zip(logprobs["tokens"], logprobs["text_offset"], strict=True):
+        assert name.startswith("bytes:") or choice["text"][offset:].startswith(name)
+    assert joined([chunk["logprobs"] for chunk in stream.choices if chunk["logprobs"]]) == logprobs
+    assert named["logprobs"]["tokens"] == [f"token_id:{token}" for token in choice["token_ids"]]
+    assert named["logprobs"]["token_logprobs"] == logprobs["token_logprobs"]
+
+
+async def test_a_result_s_tokens_have_no_log_probability(tooled: Gateway) -> None:
+    [choice] = (await tooled.complete("Sum:", logprobs=0))["choices"]
+    logprobs = choice["logprobs"]
+    assert "".join(logprobs["tokens"]) == choice["text"] == DONE
+    spliced = [
+        token for token, value in zip(logprobs["tokens"], logprobs["token_logprobs"], strict=True) if value is None
+    ]
+    assert "".join(spliced) == " 408]"
+    assert [top is None for top in logprobs["top_logprobs"]] == [v is None for v in logprobs["token_logprobs"]]
+    assert all(len(top) == 1 for top in logprobs["top_logprobs"] if top)
+    [hidden] = (await tooled.complete("Sum:", logprobs=0, show_calls=False))["choices"]
+    assert "".join(hidden["logprobs"]["tokens"]) == hidden["text"] == " It is 408 books."
+    assert [hidden["text"][offset:][:1] for offset in hidden["logprobs"]["text_offset"]] == [
+        token[0] for token in hidden["logprobs"]["tokens"]
+    ]
+
+
+async def test_a_prompt_alone_can_be_asked_for(plain: Gateway) -> None:
+    answer = await plain.complete(["Plain:", "Sum:"], max_tokens=0, echo=True)
+    assert [(choice["text"], choice["finish_reason"]) for choice in answer["choices"]] == [
+        ("Plain:", "length"),
+        ("Sum:", "length"),
+    ]
+    assert answer["usage"]["completion_tokens"] == 0
+    assert (await plain.stream("Plain:", max_tokens=0, echo=True)).text() == "Plain:"
+
+
+async def test_each_field_reaches_the_completion() -> None:
+    registry = tools_at({})
+    fields = {
+        "prompt": [[5, 6]],
+        "max_tokens": 9,
+        "temperature": 0.5,
+        "top_p": 0.25,
+        "top_k": 7,
+        "presence_penalty": 0.125,
+        "frequency_penalty": -1,
+        "logit_bias": {"3": -100, "4": 1.5},
+        "seed": 2**63 - 1,
+        "stop": "END",
+        "include_stop_str_in_output": True,
+        "n": 2,
+        "best_of": 2,
+        "echo": True,
+        "logprobs": 20,
+        "tools": ["Calendar"],
+        "api_top_k": 4,
+        "max_calls": 3,
+        "tool_timeout": 1.5,
+        "show_calls": False,
+        "user": "somebody",
+        "suffix": "",
+    }
+    backend = scripted_backend()
+    settings = GatewaySettings(completion_timeout=33)
+    async with ToolClient(registry) as tools:
+        body = CompletionBody.model_validate(fields)
+        planned = await plan(body, Completer(backend, registry, tools), settings, request_id="r-1")
+        bare = await plan(
+            CompletionBody.model_validate({"prompt": "a", "plain": True, "top_k": -1}),
+            Completer(backend, registry, tools),
+            settings,
+            request_id="r-2",
+        )
+    sampling = SamplingParams(0.5, 0.25, 7, 2**63 - 1, -1.0, 0.125, ((3, -100.0), (4, 1.5)))
+    expected = CompletionRequest(
+        prompt_ids=(5, 6),
+        max_tokens=9,
+        sampling=sampling,
+        stop=("END",),
+        include_stop=True,
+        tools=("Calendar",),
+        api_top_k=4,
+        max_calls=3,
+        tool_timeout=1.5,
+        timeout=33.0,
+        show_calls=False,
+        request_id="r-1",
+        logprobs=20,
+        prompt_logprobs=True,
+    )
+    first, second = (choice.request for choice in planned.choices)
+    assert first == expected
+    assert second == dataclasses.replace(expected, sampling=dataclasses.replace(sampling, seed=-(2**63)))
+    [plain] = (choice.request for choice in bare.choices)
+    assert (plain.plain, plain.tools, plain.sampling.top_k, plain.prompt_logprobs) == (True, (), 0, False)
