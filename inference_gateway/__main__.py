@@ -57,7 +57,7 @@ def main() -> NoReturn:
     except (SettingsError, ToolConfigError, CacheConfigError) as error:
         print(f"inference_gateway: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
-    configure_logging(settings.log_level)
+    configure_logging(settings.log_level, settings.log_format)
     serve(app, settings.host, settings.port, drain_seconds=settings.drain_seconds)
 
 

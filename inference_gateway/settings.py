@@ -8,6 +8,8 @@ from typing import Final, Literal, Self
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from http_api import LogFormat
+
 BUNDLED_MODEL: Final = Path(__file__).parents[1] / "models" / "gptj-tools"
 """The small GPT-J that comes with the project."""
 
@@ -34,6 +36,8 @@ class GatewaySettings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65535, description="0 takes a free port")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: LogFormat = Field("text", description="text for people, json for machines")
+    log_prompts: bool = Field(False, description="whether the log holds prompts and completions")
     drain_seconds: int = Field(30, ge=1, description="seconds that running requests get to end after SIGTERM")
 
     max_sequences: int = Field(64, ge=1, description="completions that hold a row of the model's cache at once")

@@ -17,6 +17,7 @@ from inference_gateway.completion import Completer
 from inference_gateway.http import event_stream
 from inference_gateway.http.choices import Progress, RunningChoices, total_usage
 from inference_gateway.http.chunks import Chunks
+from inference_gateway.http.completion_log import log_completion
 from inference_gateway.http.connection import ClientLeft, while_connected
 from inference_gateway.http.gateway import Gateway
 from inference_gateway.http.planning import Plan, plan
@@ -47,8 +48,12 @@ def completion_routes(gateway: Gateway) -> APIRouter:
         summary="Complete text, calling tools on the way",
         response_model=None,
         responses={
-            200: {"model": CompletionResponse, "description": "The completions; with 'stream': true, their events."},
-            **documented_errors(400, 404, 413, 422, 500, 503),
+            200: {
+                "model": CompletionResponse,
+                "description": "The completions; with 'stream': true, their events.",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}},
+            },
+            **documented_errors(400, 404, 413, 422, 429, 500, 503),
         },
     )
     async def complete(
@@ -57,7 +62,7 @@ def completion_routes(gateway: Gateway) -> APIRouter:
     ) -> Response:
         completer = gateway.completer()
         planned = await plan(body, completer, gateway.settings, request_id=request_id.get())
-        answer = _Answer(gateway, completer, planned)
+        answer = _Answer(gateway, completer, planned, request.state.client)
         if body.stream:
             usage = bool(body.stream_options and body.stream_options.include_usage)
             return event_stream.EventStream(answer.events(usage=usage, tool_events=bool(body.stream_tool_events)))
@@ -77,8 +82,10 @@ class _Answer:
     gateway: Gateway
     completer: Completer
     plan: Plan
+    client: str | None
     id: str = field(default_factory=lambda: f"cmpl-{uuid.uuid4().hex}")
     created: int = field(default_factory=lambda: int(time.time()))
+    began: float = field(default_factory=time.perf_counter)
 
     async def whole(self) -> CompletionResponse:
         """All choices, once all have ended.
@@ -87,11 +94,14 @@ class _Answer:
             ApiError: see `RunningChoices.next`.
         """
         progress = self._progress()
-        async with self._running() as running:
-            while not all(choice.finished for choice in progress):
-                if (item := await running.next()) is not None:
-                    index, event = item
-                    progress[index].take(event)
+        try:
+            async with self._running() as running:
+                while not all(choice.finished for choice in progress):
+                    if (item := await running.next()) is not None:
+                        index, event = item
+                        progress[index].take(event)
+        finally:
+            self._log(progress)
         return CompletionResponse(
             id=self.id,
             created=self.created,
@@ -130,10 +140,17 @@ class _Answer:
             if not began:
                 raise
             yield event_stream.data(_told(error))
+        finally:
+            self._log(progress)
         yield event_stream.DONE
 
     def _progress(self) -> list[Progress]:
         return [Progress(index, self.plan) for index in range(len(self.plan.choices))]
+
+    def _log(self, progress: list[Progress]) -> None:
+        seconds = time.perf_counter() - self.began
+        with_text = self.gateway.settings.log_prompts
+        log_completion(self.id, self.client, self.plan, progress, seconds=seconds, with_text=with_text)
 
     def _running(self) -> RunningChoices:
         return RunningChoices(self.completer, self.plan, self.gateway.metrics)

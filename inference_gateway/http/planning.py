@@ -29,6 +29,7 @@ class PlannedChoice:
     """A completion to run; ``echo`` is the prompt where the text shall begin with it, and empty otherwise."""
 
     request: CompletionRequest
+    prompt: Prompt
     echo: str
 
 
@@ -90,7 +91,7 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
                 prompt_logprobs=bool(body.echo) and body.logprobs is not None,
                 plain=bool(body.plain),
             )
-            choices.append(PlannedChoice(request, echo))
+            choices.append(PlannedChoice(request, prompt, echo))
     writer = None
     if body.logprobs is not None:
         writer = LogprobsWriter(backend.tokenizer, as_ids=bool(body.return_tokens_as_token_ids))

@@ -11,7 +11,16 @@ from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.routing import Route
 
-from http_api import ApiError, BodyLimit, documented_errors, install_error_handlers, install_metrics
+from http_api import (
+    ApiError,
+    BodyLimit,
+    RequestId,
+    RequestSpans,
+    Tracing,
+    documented_errors,
+    install_error_handlers,
+    install_metrics,
+)
 from http_api.errors import error_response
 from services.base.engine import Engine, NotReady, ServiceInfo, ToolFailure
 from services.base.mcp_endpoint import McpEndpoint
@@ -31,7 +40,9 @@ class Readiness(BaseModel):
     status: Literal["ready"] = "ready"
 
 
-def create_app(info: ServiceInfo, engine: Engine, router: APIRouter | None = None) -> FastAPI:
+def create_app(
+    info: ServiceInfo, engine: Engine, router: APIRouter | None = None, tracing: Tracing | None = None
+) -> FastAPI:
     """The FastAPI app of a tool service.
 
     Args:
@@ -39,19 +50,24 @@ def create_app(info: ServiceInfo, engine: Engine, router: APIRouter | None = Non
         engine: what the tool does; started in the background when the app starts.
         router: the service's own typed routes. They run only when the engine is ready and count among the calls in
             flight; they may raise `ToolFailure` (422, with its code) and `NotReady` (503).
+        tracing: where the spans of requests go; by default what the environment says.
 
     Returns:
         An app with POST /call, POST /calls, GET /health, GET /ready, GET /metrics, MCP at /mcp, OpenAPI at /docs.
     """
+    tracing = tracing or Tracing.from_environment(f"toolformer-{info.service.replace('_', '-')}")
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        async with mcp.running():
-            runner.begin()
-            try:
-                yield
-            finally:
-                await runner.end()
+        try:
+            async with mcp.running():
+                runner.begin()
+                try:
+                    yield
+                finally:
+                    await runner.end()
+        finally:
+            await tracing.close()
 
     app = FastAPI(
         title=info.title,
@@ -63,6 +79,8 @@ def create_app(info: ServiceInfo, engine: Engine, router: APIRouter | None = Non
     app.add_middleware(BodyLimit, max_bytes=info.max_body_bytes)
     install_error_handlers(app)
     registry = install_metrics(app)
+    app.add_middleware(RequestSpans, tracer=tracing.tracer)
+    app.add_middleware(RequestId)
     app.state.runner = runner = ToolRunner(info, engine, registry)
     mcp = McpEndpoint(runner)
 

@@ -11,7 +11,7 @@ from fastapi import FastAPI
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings
 
-from http_api import configure_logging, serve
+from http_api import LogFormat, configure_logging, serve
 from services.base.engine import ServiceInfo
 
 SettingsT = TypeVar("SettingsT", bound=BaseSettings)
@@ -27,6 +27,7 @@ class ServerSettings(BaseSettings):
     host: str = "127.0.0.1"
     port: int | None = Field(None, ge=0, le=65535)
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
+    log_format: LogFormat = "text"
     drain_seconds: int = Field(30, ge=1)
 
 
@@ -61,7 +62,7 @@ def run_service(info: ServiceInfo, build: Callable[[], FastAPI], *, default_port
     """
     try:
         settings = read_settings(ServerSettings, info.service)
-        configure_logging(settings.log_level)
+        configure_logging(settings.log_level, settings.log_format)
         app = build()
     except ConfigurationError as error:
         print(f"{info.service}: {error}", file=sys.stderr)  # noqa: T201
