@@ -211,10 +211,12 @@ class DecodingMachine:
         token: int,
         *,
         forced: bool = False,
+        as_text: bool = False,
         logprob: float | None = None,
         top: tuple[tuple[int, float], ...] = (),
     ) -> list[Action]:
         """Take the chosen token. ``forced``: it is an API-start token that was taken for being among the top k.
+        ``as_text``: it opens no call, since it is one that :meth:`rule` bans and that could not be avoided.
         ``logprob`` and ``top`` are passed on with the token's text; see :class:`~inference_gateway.core.TokenLogprob`.
 
         Raises:
@@ -237,7 +239,11 @@ class DecodingMachine:
             chunk = self._text.read(token, self._bytes(token), logprob, top)
             if self.phase is Phase.TEXT:
                 self._start_banned = False
-                self._read_text(chunk, snapshot, forced, actions)
+                if as_text:
+                    self._pass_on(self._openings.held + chunk, actions)
+                    self._openings.restore("")
+                else:
+                    self._read_text(chunk, snapshot, forced, actions)
             else:
                 self._read_call(chunk, snapshot, actions)
         if self.phase in (Phase.TEXT, Phase.CALL) and self._tally.made >= self._request.max_tokens:

@@ -26,12 +26,23 @@ class GatewaySettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=_PREFIX, validate_by_name=True, validate_by_alias=True, frozen=True)
 
-    model: Path = Field(BUNDLED_MODEL, alias=_MODEL, description="directory of a Hugging Face GPT-J checkpoint")
+    model: Path = Field(
+        BUNDLED_MODEL, alias=_MODEL, description="directory of a Hugging Face checkpoint; remote: of its tokenizer.json"
+    )
     model_name: str | None = Field(None, min_length=1, description="its name for clients; by default the directory's")
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="cpu, cuda or cuda:<number>")
     dtype: Literal["float32", "bfloat16"] = "float32"
     compiled_step: bool = Field(True, description="compute steps in compiled code where model and machine allow it")
     torch_threads: int | None = Field(None, ge=1, description="threads of a model step; by default torch's own choice")
+
+    backend: Literal["local", "openai", "tgi"] = Field("local", description="what computes tokens")
+    backend_url: str | None = Field(None, pattern=r"^https?://[^\s@]+$", description="the model server's address")
+    backend_model: str | None = Field(None, min_length=1, description="its name for the model; by default its first")
+    backend_api_key: SecretStr | None = Field(None, min_length=1, description="the key it wants")
+    backend_api_key_file: Path | None = Field(None, description="a file with that key")
+    backend_top_tokens: int = Field(20, ge=0, le=1000, description="likely tokens to ask it for at most; 0: none")
+    backend_silence_seconds: float = Field(60.0, gt=0, le=3600, description="a stream silent for so long is dead")
+    backend_probe_seconds: float = Field(2.0, gt=0, le=600, description="between looks at whether it is there")
 
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65535, description="0 takes a free port")

@@ -1,7 +1,7 @@
 """The seam between completions and what computes their tokens.
 
 Above it, ``completion.py`` calls tools and speaks to clients. Below it, a backend chooses tokens and drives the
-decoding machine. ``local.py`` runs the engine of this process."""
+decoding machine. ``local.py`` runs the engine of this process; ``remote.py`` stands on a server somewhere else."""
 
 from __future__ import annotations
 
@@ -74,6 +74,15 @@ class Backend(Protocol):
     async def stop(self) -> None: ...
 
     def ready(self) -> bool: ...
+
+    def why_not_ready(self) -> str:
+        """What is the matter while :meth:`ready` says no, and what to do about it."""
+        ...
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What an operator should know of how this backend differs from what requests may ask for."""
+        ...
 
     def open(self, request: CompletionRequest, tools: Mapping[str, CallForm]) -> Session:
         """Begin a completion that may call ``tools``.

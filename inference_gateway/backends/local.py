@@ -67,6 +67,8 @@ class LocalBackend:
     ``limits.max_model_len`` is capped by the model's positions.
     """
 
+    notices: tuple[str, ...] = ()
+
     def __init__(self, model: GPTJ, tokenizer: ByteLevelTokenizer, model_name: str, limits: EngineLimits) -> None:
         self.model_name = model_name
         self.tokenizer = tokenizer
@@ -110,6 +112,9 @@ class LocalBackend:
 
     def ready(self) -> bool:
         return self._engine.alive
+
+    def why_not_ready(self) -> str:
+        return "the model's engine has stopped; restart the gateway"
 
     def open(self, request: CompletionRequest, tools: Mapping[str, CallForm]) -> LocalSession:
         if self.stats().waiting >= self._engine.limits.max_waiting:

@@ -84,7 +84,7 @@ class Gateway:
             ApiError: 503 while there is none.
         """
         if self.backend is None or not self.backend.ready():
-            why = self._why_not if self.backend is None else "the model's engine has stopped; restart the gateway"
+            why = self._why_not if self.backend is None else self.backend.why_not_ready()
             raise ApiError(503, f"no completions now: {why}", code="not_ready", headers={"Retry-After": "2"})
         return self.backend
 
@@ -113,4 +113,7 @@ class Gateway:
         else:
             self.loaded_at = int(time.time())
             self.backend = backend
-            logger.info("ready: model %s after %.1f s", backend.model_name, time.monotonic() - began)
+            if backend.ready():
+                logger.info("ready: model %s after %.1f s", backend.model_name, time.monotonic() - began)
+            else:
+                logger.warning("not ready yet: %s", backend.why_not_ready())

@@ -81,6 +81,7 @@ class GatewayReadiness(BaseModel):
 
     status: Literal["ready"] = "ready"
     model: str
+    notices: list[str] = Field(description="How the backend differs from what requests may ask for.")
     tools: dict[str, ToolReadiness]
 
 
@@ -136,6 +137,7 @@ def operation_routes(gateway: Gateway) -> APIRouter:
         answers = await gateway.tool_readiness(seconds=PROBE_CHECK_SECONDS)
         return GatewayReadiness(
             model=backend.model_name,
+            notices=list(backend.notices),
             tools={tool.name: ToolReadiness(ready=answer.ok, reason=answer.reason or None) for tool, answer in answers},
         )
 

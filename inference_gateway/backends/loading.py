@@ -1,0 +1,133 @@
+"""Which backend the settings ask for, and loading it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from inference_gateway.backends.base import Backend
+from inference_gateway.settings import GatewaySettings, SettingsError, variable
+from language_model.config import CheckpointError
+from language_model.tokenizer import ByteLevelTokenizer
+
+
+def backend_loader(settings: GatewaySettings) -> Callable[[], Backend]:
+    """What loads the backend of ``settings``, once what can be checked at once has been.
+
+    Raises:
+        SettingsError: if the settings do not go together, or name files that are not there.
+    """
+    if settings.backend == "local":
+        if not (settings.model / "config.json").is_file():
+            raise SettingsError(f"TOOLFORMER_MODEL: {settings.model} holds no checkpoint; name a directory that does")
+        return lambda: _load_local(settings)
+    if settings.backend_url is None:
+        raise SettingsError(
+            f"{variable('backend_url')} is missing: {variable('backend')}={settings.backend} needs the model server's "
+            "address, such as http://127.0.0.1:8000"
+        )
+    if not (settings.model / "tokenizer.json").is_file():
+        raise SettingsError(
+            f"TOOLFORMER_MODEL: {settings.model} holds no tokenizer.json; name a directory with the served model's"
+        )
+    api_key = _api_key(settings)
+    return lambda: _load_remote(settings, api_key)
+
+
+def end_ids(directory: Path, tokenizer: ByteLevelTokenizer) -> list[int]:
+    """The end-of-text ids of the model whose ``config.json`` is in ``directory``; where that says none, the one special
+    token of the vocabulary.
+
+    Raises:
+        CheckpointError: if neither says which they are.
+    """
+    for name in ("generation_config.json", "config.json"):
+        try:
+            told = json.loads((directory / name).read_text(encoding="utf-8")).get("eos_token_id")
+        except FileNotFoundError:
+            continue
+        except (OSError, ValueError, AttributeError) as error:
+            raise CheckpointError(f"{directory / name} cannot be read: {error}") from error
+        ids = told if isinstance(told, list) else [told]
+        if ids and all(isinstance(token, int) for token in ids):
+            return ids
+    if len(tokenizer.special_ids) == 1:
+        return list(tokenizer.special_ids)
+    raise CheckpointError(
+        f"{directory}: nothing says what ends a text; put the model's config.json beside tokenizer.json"
+    )
+
+
+def _api_key(settings: GatewaySettings) -> str | None:
+    file = settings.backend_api_key_file
+    if settings.backend_api_key is not None:
+        if file is not None:
+            raise SettingsError(
+                f"{variable('backend_api_key_file')}: {variable('backend_api_key')} is set too; keep one"
+            )
+        return settings.backend_api_key.get_secret_value()
+    if file is None:
+        return None
+    try:
+        key = file.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"{variable('backend_api_key_file')}: {file} cannot be read: {error}") from error
+    if not key:
+        raise SettingsError(f"{variable('backend_api_key_file')}: {file} is empty; put the key on its first line")
+    return key
+
+
+def _load_local(settings: GatewaySettings) -> Backend:
+    # Imported here, in the loading thread: torch takes seconds, and the port is to answer before that.
+    import torch
+
+    from inference_gateway.backends.local import LocalBackend
+    from inference_gateway.engine.engine import EngineLimits
+
+    if settings.torch_threads is not None:
+        torch.set_num_threads(settings.torch_threads)
+    limits = EngineLimits(
+        max_sequences=settings.max_sequences, max_model_len=settings.max_model_len, max_waiting=settings.max_waiting
+    )
+    return LocalBackend.load(
+        settings.model,
+        limits=limits,
+        dtype={"float32": torch.float32, "bfloat16": torch.bfloat16}[settings.dtype],
+        device=settings.device,
+        model_name=settings.model_name,
+        compiled_step=settings.compiled_step,
+    )
+
+
+def _load_remote(settings: GatewaySettings, api_key: str | None) -> Backend:
+    from inference_gateway.backends.model_server import ModelServer, ServerAddress
+    from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
+    from inference_gateway.decoding import CallVocabulary
+
+    assert settings.backend_url is not None
+    tokenizer = ByteLevelTokenizer.from_pretrained(settings.model)
+    address = ServerAddress(
+        settings.backend_url,
+        api_key=api_key,
+        model=settings.backend_model,
+        silence_seconds=settings.backend_silence_seconds,
+        connections=settings.max_sequences,
+    )
+    server: ModelServer
+    if settings.backend == "tgi":
+        from inference_gateway.backends.tgi import TGIServer
+
+        server = TGIServer(address, tokenizer, settings.backend_top_tokens)
+    else:
+        from inference_gateway.backends.openai import OpenAIServer
+
+        server = OpenAIServer(address, tokenizer, settings.backend_top_tokens)
+    limits = RemoteLimits(
+        max_sequences=settings.max_sequences,
+        max_waiting=settings.max_waiting,
+        max_model_len=settings.max_model_len,
+        probe_seconds=settings.backend_probe_seconds,
+    )
+    vocabulary = CallVocabulary.of(tokenizer, end_ids(settings.model, tokenizer))
+    return RemoteBackend(server, tokenizer, vocabulary, limits, settings.model_name)

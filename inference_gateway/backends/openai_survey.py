@@ -1,0 +1,118 @@
+"""What a ``/v1/completions`` server can do, found by asking it for a few tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from inference_gateway.backends.model_server import Abilities, RequestRefused, Segment, ServerError, Step, notices_of
+from inference_gateway.backends.openai_wire import Dialect
+from inference_gateway.core import SamplingParams
+
+if TYPE_CHECKING:
+    from inference_gateway.backends.openai import OpenAIServer
+
+_QUESTION: Final = "The quick brown fox jumps over"
+_ANSWER_TOKENS: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What a server wrote after the question."""
+
+    steps: tuple[Step, ...]
+    text: str
+    exact: bool
+
+
+async def survey(server: OpenAIServer) -> tuple[Dialect, Abilities]:
+    """How to speak to ``server`` and what it can do.
+
+    Raises:
+        ServerError: if it does not answer, has another vocabulary, or cannot be used.
+    """
+    listed = _chosen(await server.models(), server)
+    dialect, sample = await _understood(server, Dialect(listed["id"], str(listed.get("owned_by", "")).lower()))
+    top = 0
+    for asked in [k for k in (server.max_top, 20, 10, 5, 1) if k <= server.max_top]:
+        probabilities = await _ask(server, replace(dialect, needs_logprobs=True), top=asked)
+        if probabilities is not None:
+            told = [len(step.top) for step in probabilities.steps]
+            top = min(asked, max(told, default=0))
+            if probabilities.exact and not sample.exact:
+                dialect, sample = replace(dialect, needs_logprobs=True), probabilities
+            break
+    _check_vocabulary(server, sample)
+    bans = await _bans(server, dialect, sample)
+    length = listed.get("max_model_len")
+    return dialect, Abilities(
+        model=listed["id"],
+        max_model_len=length if isinstance(length, int) and length > 0 else None,
+        top=top,
+        bans=bans,
+        notices=notices_of(ids=dialect.ids, exact=sample.exact, top=top, bans=bans),
+    )
+
+
+def _chosen(listed: Sequence[dict[str, Any]], server: OpenAIServer) -> dict[str, Any]:
+    wanted = server.address.model
+    found = next((model for model in listed if wanted in (None, model["id"])), None)
+    if found is None:
+        names = ", ".join(model["id"] for model in listed[:5])
+        raise ServerError(f"{server.url} has no model {wanted!r}; it lists {names}")
+    return found
+
+
+async def _understood(server: OpenAIServer, dialect: Dialect) -> tuple[Dialect, _Sample]:
+    """The richest dialect that the server takes, and what it said in it."""
+    last: RequestRefused | None = None
+    for ids in (True, False):
+        for id_fields, usage in ((True, True), (False, True), (False, False)):
+            spoken = replace(dialect, ids=ids, id_fields=id_fields, usage=usage)
+            try:
+                return spoken, await _sample(server, spoken)
+            except RequestRefused as refused:
+                last = refused
+    assert last is not None
+    raise last
+
+
+async def _ask(server: OpenAIServer, dialect: Dialect, **fields: Any) -> _Sample | None:
+    """A sample, or ``None`` if the server does not take such a request."""
+    try:
+        return await _sample(server, dialect, **fields)
+    except RequestRefused:
+        return None
+
+
+async def _sample(server: OpenAIServer, dialect: Dialect, **fields: Any) -> _Sample:
+    ids = tuple(server.tokenizer.encode(_QUESTION))
+    segment = Segment(ids, _ANSWER_TOKENS, SamplingParams(), **fields)
+    chunks = [chunk async for chunk in server.chunks(segment, dialect)]
+    return _Sample(
+        steps=tuple(step for chunk in chunks for step in chunk.steps),
+        text="".join(chunk.text for chunk in chunks),
+        exact=all(chunk.exact for chunk in chunks if chunk.text or chunk.steps),
+    )
+
+
+async def _bans(server: OpenAIServer, dialect: Dialect, sample: _Sample) -> bool:
+    """Whether the token the model likes best goes away when it is banned."""
+    if not sample.steps:
+        return False
+    first = sample.steps[0].id
+    banned = await _ask(server, dialect, banned=(first,))
+    return banned is not None and bool(banned.steps) and banned.steps[0].id != first
+
+
+def _check_vocabulary(server: OpenAIServer, sample: _Sample) -> None:
+    """Ids that spell another text than the server's are another vocabulary's, and would be nonsense as a prompt."""
+    special = server.tokenizer.special_ids
+    spelt = server.tokenizer.decode([step.id for step in sample.steps if step.id not in special])
+    # Either may end inside a character, or lack a special token's text.
+    if sample.exact and sample.text and not spelt.startswith(sample.text.rstrip("\ufffd")):
+        raise ServerError(
+            f"{server.url} has another vocabulary: its tokens {[step.id for step in sample.steps]} are {sample.text!r} "
+            f"there and {spelt!r} in TOOLFORMER_MODEL's tokenizer.json; give the tokenizer of the model it serves"
+        )

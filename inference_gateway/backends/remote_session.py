@@ -1,0 +1,236 @@
+"""One completion on a remote server: segments of tokens into a decoding machine.
+
+A server cannot pause inside a sequence, so a completion is several requests, *segments*: one ends where the machine
+pauses, rolls back or takes another token than the server did, and the next continues the machine's ids. The server's
+prefix cache is what keeps that cheap. The stream is closed by us and never by a stop string of the server's, because
+only what a stream says token by token is exact (decision record 040)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from inference_gateway.backends.model_server import Abilities, Cached, ModelServer, Segment, ServerError, Step
+from inference_gateway.core import CompletionRequest, FinishReason
+from inference_gateway.decoding import Action, CallVocabulary, DecodingMachine, Done, Keep, Phase, StepRule
+from inference_gateway.engine.stats import Observer, StepTimes
+from toolformer.api_call import SplicedResult
+
+log = logging.getLogger(__name__)
+
+_SEEDS = 2**63
+
+
+def choose(rule: StepRule, step: Step, vocabulary: CallVocabulary, *, greedy: bool) -> tuple[int, bool]:
+    """The token that ``rule`` takes where the server took ``step``, and whether it was taken as an API start
+    (section 4.2 of the paper). The same as the local engine's choice wherever ``step.top`` reaches far enough."""
+    if rule.start_top_k > 0:
+        likely = dict(step.top)
+        start = max((s for s in vocabulary.start_ids if s in likely), key=likely.__getitem__, default=None)
+        if start is not None and sum(other > likely[start] for other in likely.values()) < rule.start_top_k:
+            return start, True
+        return step.id, greedy and step.id in vocabulary.start_ids
+    if rule.ban_calls and step.id in vocabulary.opening_ids:
+        # The server could not be told: the likeliest token that may stand here takes the place.
+        return next((other for other, _ in step.top if other not in vocabulary.opening_ids), step.id), False
+    return step.id, False
+
+
+@dataclass(slots=True)
+class TokenCounts:
+    """Tokens since the start: those that servers chose; those of prompts of which a server told how many it had in its
+    cache, and these."""
+
+    generated_tokens: int = 0
+    prefix_queries: int = 0
+    prefix_hits: int = 0
+
+
+class RemoteSession:
+    """A completion on ``server``; see :class:`~inference_gateway.backends.base.Session`.
+
+    It does nothing until :meth:`begin`. ``on_end`` is called once, when it has ended or was closed."""
+
+    def __init__(
+        self,
+        server: ModelServer,
+        abilities: Abilities,
+        request: CompletionRequest,
+        machine: DecodingMachine,
+        vocabulary: CallVocabulary,
+        *,
+        max_model_len: int,
+        counts: TokenCounts,
+        observe: Observer,
+        on_end: Callable[[RemoteSession], None],
+    ) -> None:
+        self._server = server
+        self._abilities = abilities
+        self._max_model_len = max_model_len
+        self._request = request
+        self._machine = machine
+        self._vocabulary = vocabulary
+        self._counts = counts
+        self._observe = observe
+        self._on_end = on_end
+        self._since = time.monotonic()
+        self._waits_for: Literal["first", "between", "resumed"] = "first"
+        self._actions: asyncio.Queue[Action] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self._ended = False
+        self._segments = 0
+
+    @property
+    def room(self) -> int:
+        return self._max_model_len - len(self._request.prompt_ids) - len(self._machine.ids)
+
+    @property
+    def paused(self) -> bool:
+        """Whether a tool is being called."""
+        return self._machine.phase is Phase.PAUSED
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """What reads the server's stream now, or closes it."""
+        return self._task
+
+    def begin(self) -> None:
+        """Ask the server for tokens, from now on."""
+        if self._task is not None and not self._task.done():
+            return  # it is still closing the stream it paused in, and will see that there is more to do
+        self._task = asyncio.create_task(self._advance(), name=f"remote completion {self._request.request_id}")
+
+    async def __aiter__(self) -> AsyncIterator[Action]:
+        while True:
+            action = await self._actions.get()
+            yield action
+            if isinstance(action, Done):
+                return
+
+    def splice(self, result: SplicedResult) -> None:
+        if self.paused:  # it may have timed out while the tool answered
+            self._resume(self._machine.splice(result))
+
+    def give_up(self) -> None:
+        if self.paused:
+            self._resume(self._machine.give_up())
+
+    def finish(self, reason: FinishReason, message: str = "") -> None:
+        if not self._ended:
+            self._pass_on(self._machine.finish(reason, message))
+            self._end()
+
+    def close(self) -> None:
+        self._end()
+
+    def _resume(self, actions: list[Action]) -> None:
+        self._since, self._waits_for = time.monotonic(), "resumed"
+        self._pass_on(actions)
+        if self._machine.done:
+            self._end()
+        else:
+            self.begin()
+
+    def _end(self) -> None:
+        if self._ended:
+            return
+        self._ended = True
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+        self._on_end(self)
+
+    def _pass_on(self, actions: list[Action]) -> None:
+        for action in actions:
+            self._actions.put_nowait(action)
+
+    async def _advance(self) -> None:
+        """Segment after segment, until the machine pauses or ends."""
+        try:
+            while not (self._machine.done or self.paused):
+                await self._read_segment()
+        except ServerError as error:
+            log.warning("a completion ended early: %s", error)
+            self.finish("error", str(error))
+        except Exception:
+            log.exception("a completion on %s failed", self._server.url)
+            self.finish("error", "the gateway failed on the model server's answer; the log has the cause")
+        if self._machine.done:
+            self._end()
+
+    async def _read_segment(self) -> None:
+        segment = self._next_segment()
+        before = self._machine.usage.completion_tokens
+        async with contextlib.aclosing(self._server.stream(segment)) as items:
+            async for item in items:
+                if isinstance(item, Cached):
+                    self._counts.prefix_queries += len(segment.ids)
+                    self._counts.prefix_hits += min(item.tokens, len(segment.ids))
+                    if self._segments == 1:
+                        self._machine.cached_tokens = min(item.tokens, len(self._request.prompt_ids))
+                elif isinstance(item, Step):
+                    self._note_token()
+                    if not self._take(item, segment):
+                        return
+                elif item.reason == "stop":
+                    self._end_of_text()
+                elif self._machine.usage.completion_tokens == before:
+                    raise ServerError(f"{self._server.url} made no token and said that it was at a limit")
+
+    def _next_segment(self) -> Segment:
+        request, machine = self._request, self._machine
+        sampling = request.sampling
+        if sampling.seed is not None:
+            # The same seed again would draw the same numbers again; the first segment has the request's own.
+            sampling = replace(sampling, seed=(sampling.seed + len(machine.ids)) % _SEEDS)
+        rule = machine.rule()
+        top = request.logprobs or 0
+        if request.tools and not rule.ban_calls and not request.plain:
+            top = max(top, request.api_top_k)
+        if rule.ban_calls and not self._abilities.bans:
+            top = self._abilities.top  # to choose another token from
+        self._segments += 1
+        return Segment(
+            ids=(*request.prompt_ids, *machine.ids),
+            max_tokens=min(request.max_tokens - machine.usage.completion_tokens, self.room),
+            sampling=sampling,
+            top=min(top, self._abilities.top),
+            logprobs=request.logprobs is not None,
+            banned=self._vocabulary.opening_ids if rule.ban_calls and self._abilities.bans else (),
+            request_id=request.request_id,
+        )
+
+    def _note_token(self) -> None:
+        now = time.monotonic()
+        times = StepTimes()
+        getattr(times, self._waits_for).append(now - self._since)
+        self._observe(times)
+        self._since, self._waits_for = now, "between"
+        self._counts.generated_tokens += 1
+
+    def _take(self, step: Step, segment: Segment) -> bool:
+        """Give the machine its next token; whether the stream still continues what it has."""
+        request, machine, rule = self._request, self._machine, self._machine.rule()
+        token, forced = choose(rule, step, self._vocabulary, greedy=request.sampling.temperature == 0)
+        shown = request.logprobs is not None
+        actions = machine.accept(
+            token,
+            forced=forced,
+            as_text=rule.ban_calls and token in self._vocabulary.opening_ids,
+            logprob=(step.logprob if token == step.id else dict(step.top).get(token)) if shown else None,
+            top=step.top[: request.logprobs or 0],
+        )
+        if not machine.done and self.room <= 0:
+            actions += machine.finish("length")
+        self._pass_on(actions)
+        if token != step.id or machine.done or self.paused or any(isinstance(action, Keep) for action in actions):
+            return False
+        return not segment.banned or machine.rule().ban_calls
+
+    def _end_of_text(self) -> None:
+        """The server's stream ended with the text, without a token that says so."""
+        self._pass_on(self._machine.accept(next(iter(self._vocabulary.end_ids))))
