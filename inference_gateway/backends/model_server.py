@@ -5,11 +5,12 @@ one protocol each. A server knows nothing of calls: it continues token ids, and 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from inference_gateway.core import SamplingParams
+from language_model.tokenizer import ByteLevelTokenizer
 
 
 class ServerError(Exception):
@@ -91,6 +92,21 @@ class Abilities:
     top: int = 0
     bans: bool = False
     notices: tuple[str, ...] = ()
+
+
+def check_vocabulary(url: str, tokenizer: ByteLevelTokenizer, ids: Sequence[int], text: str) -> None:
+    """Whether ``tokenizer`` has the vocabulary of the server, which told that ``ids`` are ``text``.
+
+    Raises:
+        ServerError: if it has not: its ids would be nonsense there.
+    """
+    spelt = tokenizer.decode([token for token in ids if token not in tokenizer.special_ids])
+    # Either may end inside a character, or lack a special token's text.
+    if not spelt.startswith(text.rstrip("\ufffd")):
+        raise ServerError(
+            f"{url} has another vocabulary: its tokens {list(ids)} are {text!r} there and {spelt!r} in TOOLFORMER_MODEL; "
+            "name a directory with the tokenizer.json of the model it serves"
+        )
 
 
 def notices_of(*, ids: bool, exact: bool, top: int, bans: bool) -> tuple[str, ...]:

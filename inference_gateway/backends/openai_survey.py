@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from inference_gateway.backends.model_server import Abilities, RequestRefused, Segment, ServerError, Step, notices_of
+from inference_gateway.backends.model_server import (
+    Abilities,
+    RequestRefused,
+    Segment,
+    ServerError,
+    Step,
+    check_vocabulary,
+    notices_of,
+)
 from inference_gateway.backends.openai_wire import Dialect
 from inference_gateway.core import SamplingParams
 
@@ -43,7 +51,8 @@ async def survey(server: OpenAIServer) -> tuple[Dialect, Abilities]:
             if probabilities.exact and not sample.exact:
                 dialect, sample = replace(dialect, needs_logprobs=True), probabilities
             break
-    _check_vocabulary(server, sample)
+    if sample.exact:
+        check_vocabulary(server.url, server.tokenizer, [step.id for step in sample.steps], sample.text)
     bans = await _bans(server, dialect, sample)
     length = listed.get("max_model_len")
     return dialect, Abilities(
@@ -104,15 +113,3 @@ async def _bans(server: OpenAIServer, dialect: Dialect, sample: _Sample) -> bool
     first = sample.steps[0].id
     banned = await _ask(server, dialect, banned=(first,))
     return banned is not None and bool(banned.steps) and banned.steps[0].id != first
-
-
-def _check_vocabulary(server: OpenAIServer, sample: _Sample) -> None:
-    """Ids that spell another text than the server's are another vocabulary's, and would be nonsense as a prompt."""
-    special = server.tokenizer.special_ids
-    spelt = server.tokenizer.decode([step.id for step in sample.steps if step.id not in special])
-    # Either may end inside a character, or lack a special token's text.
-    if sample.exact and sample.text and not spelt.startswith(sample.text.rstrip("\ufffd")):
-        raise ServerError(
-            f"{server.url} has another vocabulary: its tokens {[step.id for step in sample.steps]} are {sample.text!r} "
-            f"there and {spelt!r} in TOOLFORMER_MODEL's tokenizer.json; give the tokenizer of the model it serves"
-        )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
+from dataclasses import replace
 from typing import Any, Final
 
 import httpx
@@ -25,6 +26,7 @@ from inference_gateway.backends.model_server import (
     ServerAddress,
     ServerError,
     Step,
+    check_vocabulary,
     notices_of,
 )
 from inference_gateway.backends.pauses import Pauses
@@ -33,6 +35,9 @@ from language_model.tokenizer import ByteLevelTokenizer
 
 _ASK_SECONDS: Final = 5.0
 _QUESTION: Final = "The quick brown fox jumps over"
+_ANSWER_TOKENS: Final = 4
+_UNREADABLE: Final = (httpx2.HTTPError, OSError, ValueError, TypeError, LookupError)
+"""What the client raises of streams that die, fall silent, tell of an error or cannot be read."""
 _NO_KEY: Final = "none"
 """Sent where no key is set: without one the client would send the Hugging Face token of this machine's user."""
 
@@ -55,15 +60,16 @@ class TGIServer:
 
     async def survey(self) -> Abilities:
         info = await self._info()
-        ids = tuple(self._tokenizer.encode(_QUESTION))
-        top = 0
-        steps: Sequence[Step] = ()
+        segment = Segment(tuple(self._tokenizer.encode(_QUESTION)), _ANSWER_TOKENS, SamplingParams())
+        top, events = 0, []
         for asked in [*(k for k in (self._max_top, 20, 10, 5, 1) if k <= self._max_top), 0]:
             with contextlib.suppress(RequestRefused):
-                items = [item async for item in self.stream(Segment(ids, 4, SamplingParams(), top=asked))]
-                steps = [item for item in items if isinstance(item, Step)]
-                top = min(asked, max((len(step.top) for step in steps), default=0))
+                async with self._opened(replace(segment, top=asked)) as answer:
+                    events = [event async for event in answer]
+                top = min(asked, max(len(event.top_tokens or ()) for event in events))
                 break
+        told = [event.token for event in events if not event.token.special]
+        check_vocabulary(self.url, self._tokenizer, [token.id for token in told], "".join(token.text for token in told))
         length = info.get("max_total_tokens")
         return Abilities(
             model=str(info.get("model_id", "tgi")),
@@ -80,14 +86,11 @@ class TGIServer:
 
     async def stream(self, segment: Segment) -> AsyncGenerator[SegmentItem, None]:
         reason = ""
-        try:
-            async with self._opened(segment) as events:
-                async for event in events:
-                    if event.details is not None:
-                        reason = event.details.finish_reason
-                    yield _step(event)
-        except (httpx2.HTTPError, OSError, ValueError, TypeError, LookupError) as error:
-            raise ServerError(f"{self.url} broke off: {_said(error)}") from error
+        async with self._opened(segment) as events:
+            async for event in events:
+                if event.details is not None:
+                    reason = event.details.finish_reason
+                yield _step(event)
         if not reason:
             raise ServerError(f"{self.url} ended a stream without saying why")
         yield SegmentEnd("length" if reason == "length" else "stop")
@@ -116,8 +119,10 @@ class TGIServer:
                     raise ServerError(f"{self.url} ended a stream without a token") from None
                 except (HfHubHTTPError, InferenceTimeoutError) as error:
                     raise ServerError(f"{self.url} gives no answer: {_said(error)}") from error
+                except _UNREADABLE as error:
+                    raise ServerError(f"{self.url} broke off: {_said(error)}") from error
                 else:
-                    yield _preceded_by(first, events)
+                    yield self._readable(first, events)
                     return
             if not await pauses.wait():
                 raise ServerError(f"{self.url} gives no answer: {problem}") from cause
@@ -132,6 +137,17 @@ class TGIServer:
         return httpx2.AsyncClient(
             verify=self._certificates, trust_env=False, timeout=_ASK_SECONDS, event_hooks={"response": [read_error]}
         )
+
+    async def _readable(
+        self, first: TextGenerationStreamOutput, events: AsyncIterator[TextGenerationStreamOutput]
+    ) -> AsyncIterator[TextGenerationStreamOutput]:
+        """``first`` and then ``events``; what goes wrong with them is a `ServerError`."""
+        yield first
+        try:
+            async for event in events:
+                yield event
+        except _UNREADABLE as error:
+            raise ServerError(f"{self.url} broke off: {_said(error)}") from error
 
     async def _info(self) -> dict[str, Any]:
         try:
@@ -170,14 +186,6 @@ def _parameters(segment: Segment) -> dict[str, Any]:
 def _step(event: TextGenerationStreamOutput) -> Step:
     top = sorted(((other.id, other.logprob) for other in event.top_tokens or ()), key=lambda pair: -pair[1])
     return Step(event.token.id, event.token.logprob, tuple(top))
-
-
-async def _preceded_by(
-    first: TextGenerationStreamOutput, events: AsyncIterator[TextGenerationStreamOutput]
-) -> AsyncIterator[TextGenerationStreamOutput]:
-    yield first
-    async for event in events:
-        yield event
 
 
 def _said(error: BaseException) -> str:

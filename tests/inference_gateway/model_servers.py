@@ -44,6 +44,7 @@ WRITES: Final = [
     ("Wide:", WIDE),
     ("Long:", " on and on" * 60),
     ("Plain:", " a plain text."),
+    ("jumps over", " the lazy dog."),
 ]
 """What the model writes (the second) where a text ends with the first; the first rule that fits holds, without one
 it ends."""

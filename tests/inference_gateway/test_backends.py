@@ -3,99 +3,16 @@ text, token ids, calls and counts."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from contextlib import AsyncExitStack
 from typing import Any, Final
 
 import pytest
 
-from inference_gateway.backends.base import Backend
-from inference_gateway.backends.model_server import ServerAddress
-from inference_gateway.backends.openai import OpenAIServer
-from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
-from inference_gateway.backends.tgi import TGIServer
 from inference_gateway.completion import Completer
-from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Finished, TextDelta
-from inference_gateway.decoding import CallVocabulary
 from services.calculator.app import build_app as calculator
+from tests.inference_gateway.backend_harness import NO_CIRCUIT, SERVERS, remote, started, tell
 from tests.inference_gateway.http_harness import serving, tools_at
-from tests.inference_gateway.model_servers import END, Behaviour, brainy_backend, completions_app, tgi_app
-from tests.support.vocabularies import small_tokenizer
-from toolformer.tool_client import RetryPolicy, ToolClient
-
-SERVERS: Final = ["vllm", "sglang", "llamacpp", "bare", "tgi"]
-NO_CIRCUIT: Final = RetryPolicy(failure_threshold=1000)
-VOCABULARY: Final = CallVocabulary.of(small_tokenizer(), [END])
-
-
-@asynccontextmanager
-async def remote(kind: str, behaviour: Behaviour | None = None, **limits: Any) -> AsyncIterator[RemoteBackend]:
-    """A started backend that stands on a server of ``kind``."""
-    behaviour = behaviour or Behaviour(max_top=5 if kind == "tgi" else 20)
-    app = tgi_app(behaviour) if kind == "tgi" else completions_app(kind, behaviour)
-    async with serving(app) as url:
-        address = ServerAddress(url, silence_seconds=20)
-        server = TGIServer(address, small_tokenizer()) if kind == "tgi" else OpenAIServer(address, small_tokenizer())
-        backend = RemoteBackend(server, small_tokenizer(), VOCABULARY, RemoteLimits(**{"max_model_len": 200} | limits))
-        await backend.start()
-        assert backend.ready(), backend.why_not_ready()
-        try:
-            yield backend
-        finally:
-            await backend.stop()
-
-
-@asynccontextmanager
-async def started(kind: str) -> AsyncIterator[Backend]:
-    if kind != "local":
-        async with remote(kind) as backend:
-            yield backend
-        return
-    local = brainy_backend()
-    await local.start()
-    try:
-        yield local
-    finally:
-        await local.stop()
-
-
-@dataclass
-class Told:
-    """What a client is told of a completion."""
-
-    text: str = ""
-    ids: list[int] = field(default_factory=list)
-    calls: list[tuple[str, str, str | None, str | None, int]] = field(default_factory=list)
-    started: list[str] = field(default_factory=list)
-    ends: list[Finished] = field(default_factory=list)
-
-    @property
-    def end(self) -> Finished:
-        [end] = self.ends
-        return replace(end, usage=replace(end.usage, cached_tokens=0))
-
-
-async def tell(completer: Completer, prompt: str, **fields: Any) -> Told:
-    """Complete ``prompt``."""
-    wanted: dict[str, Any] = {"max_tokens": 60, "tools": ("Calculator",), "max_calls": 2, "tool_timeout": 30.0}
-    request = CompletionRequest(prompt_ids=tuple(small_tokenizer().encode(prompt)), **wanted | fields)
-    told = Told()
-    async for event in completer.stream(request):
-        assert not told.ends, "nothing may follow the end"
-        match event:
-            case TextDelta(text, tokens):
-                told.text += text
-                told.ids += [token.id for token in tokens]
-            case CallStarted(tool):
-                told.started.append(tool)
-            case CallFinished(record):
-                error = record.error and record.error.partition(":")[0]
-                told.calls.append((record.tool, record.input, record.output, error, record.offset))
-            case Finished():
-                told.ends.append(event)
-    return told
-
+from toolformer.tool_client import ToolClient
 
 CASES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "a call": ("Sum:", {}),

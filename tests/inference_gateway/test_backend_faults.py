@@ -1,0 +1,244 @@
+"""Servers that die, fall silent, talk nonsense, turn requests away or come back: each completion has one end, and says
+why."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import pytest
+import uvicorn
+from fastapi import FastAPI
+from starlette.responses import JSONResponse
+
+from inference_gateway.backends.base import BackendBusy
+from inference_gateway.backends.model_server import ModelServer, ServerAddress, ServerError
+from inference_gateway.backends.openai import OpenAIServer
+from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
+from inference_gateway.backends.tgi import TGIServer
+from inference_gateway.completion import Completer
+from inference_gateway.core import CompletionRequest
+from inference_gateway.decoding import Done, Emit
+from language_model.tokenizer import ByteLevelTokenizer
+from tests.inference_gateway.backend_harness import VOCABULARY, Told, remote, tell
+from tests.inference_gateway.http_harness import CLOSED, serving, tools_at
+from tests.inference_gateway.model_servers import Behaviour, completions_app, tgi_app
+from tests.support.vocabularies import small_tokenizer
+from toolformer.tool_client import ToolClient
+
+KINDS: Final = ["vllm", "sglang", "llamacpp", "bare", "tgi"]
+
+
+def server_at(
+    url: str, kind: str = "vllm", tokenizer: ByteLevelTokenizer | None = None, api_key: str | None = None
+) -> ModelServer:
+    server = TGIServer if kind == "tgi" else OpenAIServer
+    return server(ServerAddress(url, api_key=api_key), tokenizer or small_tokenizer())
+
+
+async def completed(backend: RemoteBackend, prompt: str = "Long:", **fields: Any) -> Told:
+    tools = tools_at({})
+    async with ToolClient(tools) as client, asyncio.timeout(30):
+        return await tell(Completer(backend, tools, client), prompt, **{"tools": ()} | fields)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", ["die_after", "garbage_after", "error_after", "silent_after"])
+async def test_a_stream_that_goes_wrong_ends_the_completion_with_an_error(
+    kind: str, fault: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    behaviour = Behaviour(max_top=5)
+    async with remote(kind, behaviour, silence_seconds=0.5 if fault == "silent_after" else 20) as backend:
+        setattr(behaviour, fault, 6)
+        told = await completed(backend)
+        assert told.end.reason == "error"
+        assert "127.0.0.1" in told.end.message or "model server" in told.end.message
+        assert " on and on".startswith(told.text[:10]), "what came before the fault is told"
+        setattr(behaviour, fault, None)
+        assert (await completed(backend, "Plain:")).text == " a plain text.", "the server is used again"
+
+
+@pytest.mark.parametrize("kind", ["vllm", "sglang", "llamacpp"])
+async def test_a_missing_done_is_no_fault(kind: str) -> None:
+    async with remote(kind, Behaviour(done=False)) as backend:
+        assert (await completed(backend, "Plain:")).end.reason == "stop"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_server_that_is_busy_is_asked_again_but_not_for_ever(kind: str) -> None:
+    behaviour = Behaviour(max_top=5)
+    async with remote(kind, behaviour) as backend:
+        behaviour.turn_away = 2
+        assert (await completed(backend, "Plain:")).text == " a plain text."
+        behaviour.turn_away = 3
+        told = await completed(backend, "Plain:")
+        assert (told.text, told.end.reason) == ("", "error")
+        assert behaviour.turn_away == 0
+
+
+@pytest.mark.parametrize("kind", ["vllm", "tgi"])
+async def test_the_key_is_sent(kind: str) -> None:
+    behaviour = Behaviour(max_top=5, api_key="open sesame")
+    app = tgi_app(behaviour) if kind == "tgi" else completions_app(kind, behaviour)
+    async with serving(app) as url:
+        for key, works in (("open sesame", True), ("other", False), (None, False)):
+            server = server_at(url, kind, api_key=key)
+            try:
+                if works:
+                    assert (await server.survey()).model == "brain"
+                else:
+                    with pytest.raises(ServerError, match="answers 401"):
+                        await server.survey()
+            finally:
+                await server.aclose()
+
+
+async def test_no_token_of_the_machines_user_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", "hf_of_the_user")
+    behaviour = Behaviour(max_top=5)
+    async with remote("tgi", behaviour) as backend:
+        await completed(backend, "Plain:")
+    assert {request["authorization"] for request in behaviour.requests} == {"Bearer none"}
+
+
+class OtherTokenizer(ByteLevelTokenizer):
+    """Ids mean other tokens. Prompts that are sent as ids are right all the same, for the scripted model to answer."""
+
+    prompts_as_ids = True
+
+    def encode(self, text: str) -> list[int]:
+        ids = super().encode(text)
+        return ids if self.prompts_as_ids else [token - 1 for token in ids]
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return super().token_bytes(token_id + 1)
+
+
+@pytest.mark.parametrize("kind", ["vllm", "tgi"])
+async def test_another_vocabulary_is_found_out(kind: str) -> None:
+    behaviour = Behaviour(max_top=5)
+    async with serving(tgi_app(behaviour) if kind == "tgi" else completions_app(kind, behaviour)) as url:
+        other = OtherTokenizer(small_tokenizer()._backend)
+        other.prompts_as_ids = kind != "tgi"
+        server = server_at(url, kind, tokenizer=other)
+        try:
+            with pytest.raises(ServerError, match="another vocabulary"):
+                await server.survey()
+        finally:
+            await server.aclose()
+
+
+async def test_what_is_no_model_server_is_told_of() -> None:
+    app = FastAPI()
+
+    @app.get("/v1/models")
+    async def models() -> JSONResponse:
+        return JSONResponse({"object": "list", "data": [{"id": "other"}]})
+
+    async with serving(app) as url:
+        for address, why in (
+            (ServerAddress(url, model="brain"), "has no model 'brain'; it lists other"),
+            (ServerAddress(url), r"refuses the request \(404\)"),
+            (ServerAddress(f"{url}/nothing"), "answers 404"),
+            (ServerAddress(CLOSED), "cannot be reached"),
+        ):
+            server = OpenAIServer(address, small_tokenizer())
+            try:
+                with pytest.raises(ServerError, match=why):
+                    await server.survey()
+            finally:
+                await server.aclose()
+
+
+async def test_more_than_it_holds_waits_and_more_than_may_wait_is_refused() -> None:
+    behaviour = Behaviour()
+    async with remote("vllm", behaviour, max_sequences=2, max_waiting=1) as backend:
+        behaviour.pace = 0.02
+        request = CompletionRequest(tuple(small_tokenizer().encode("Plain:")), max_tokens=30)
+        sessions = [backend.open(request, {}) for _ in range(3)]
+        assert (backend.stats().running, backend.stats().waiting) == (2, 1)
+        with pytest.raises(BackendBusy):
+            backend.open(request, {})
+
+        async def text_of(session: Any) -> str:
+            return "".join([action.text async for action in session if isinstance(action, Emit)])
+
+        assert await asyncio.gather(*map(text_of, sessions)) == [" a plain text."] * 3
+        assert (backend.stats().running, backend.stats().waiting) == (0, 0)
+
+
+async def test_closing_ends_the_request_at_the_server() -> None:
+    behaviour = Behaviour()
+    async with remote("vllm", behaviour) as backend:
+        behaviour.pace = 0.01
+        session = backend.open(CompletionRequest(tuple(small_tokenizer().encode("Long:")), max_tokens=100), {})
+        async for action in session:
+            if isinstance(action, Emit):
+                break
+        session.close()
+        await asyncio.gather(*backend._closing, return_exceptions=True)
+        made = behaviour.tokens_made
+        await asyncio.sleep(0.1)
+        assert behaviour.tokens_made <= made + 1, "the server may have begun one more"
+        assert backend.stats().running == 0
+
+
+async def test_stopping_ends_what_runs_and_what_waits() -> None:
+    behaviour = Behaviour()
+    async with remote("vllm", behaviour, max_sequences=1) as backend:
+        behaviour.silent_after = 2
+        request = CompletionRequest(tuple(small_tokenizer().encode("Long:")), max_tokens=100)
+        sessions = [backend.open(request, {}) for _ in range(2)]
+        await backend.stop()
+        for session in sessions:
+            actions = [action async for action in session]
+            assert isinstance(actions[-1], Done)
+            assert actions[-1].reason == "error"
+
+
+@asynccontextmanager
+async def at(port: int, app: FastAPI) -> AsyncIterator[None]:
+    """Serve ``app`` on ``port``, which may be taken anew."""
+    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1))
+    task = asyncio.create_task(server.serve())
+    try:
+        while not server.started:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+        yield
+    finally:
+        server.should_exit = True
+        await task
+
+
+async def test_a_server_may_come_late_go_and_come_back_as_another() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    limits = RemoteLimits(max_model_len=200, probe_seconds=0.05)
+    backend = RemoteBackend(server_at(f"http://127.0.0.1:{port}"), small_tokenizer(), VOCABULARY, limits)
+
+    async def until(ready: bool) -> None:
+        async with asyncio.timeout(20):
+            while backend.ready() is not ready:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    await backend.start()
+    try:
+        assert not backend.ready()
+        assert "cannot be reached" in backend.why_not_ready()
+        with pytest.raises(BackendBusy):
+            backend.open(CompletionRequest((1,)), {})
+        async with at(port, completions_app("vllm", Behaviour(max_top=7))):
+            await until(True)
+            assert any("at most 5 likely" in notice for notice in backend.notices)
+            assert (await completed(backend, "Plain:")).end.reason == "stop"
+        await until(False)
+        async with at(port, completions_app("bare", Behaviour())):
+            await until(True)
+            assert any("no likely tokens" in notice for notice in backend.notices)
+            assert (await completed(backend, "Plain:")).end.reason == "stop"
+    finally:
+        await backend.stop()
