@@ -104,8 +104,8 @@ def check_vocabulary(url: str, tokenizer: ByteLevelTokenizer, ids: Sequence[int]
     # Either may end inside a character, or lack a special token's text.
     if not spelt.startswith(text.rstrip("\ufffd")):
         raise ServerError(
-            f"{url} has another vocabulary: its tokens {list(ids)} are {text!r} there and {spelt!r} in TOOLFORMER_MODEL; "
-            "name a directory with the tokenizer.json of the model it serves"
+            f"{url} has another vocabulary: its tokens {list(ids)} are {text!r} there and {spelt!r} here; "
+            "let TOOLFORMER_MODEL name a directory with the tokenizer.json of the model it serves"
         )
 
 
