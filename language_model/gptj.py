@@ -188,7 +188,6 @@ class GPTJ(nn.Module):
             x = block.finish(x, normed, attended)
         return cast(Tensor, self.ln_f(x))
 
-    @torch.inference_mode()
     def extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         """Append ``ids[i]`` to row ``rows[i]`` of ``cache``; logits ``[len(rows), vocabulary]`` after each row's
         last token.
@@ -202,6 +201,10 @@ class GPTJ(nn.Module):
         _require_room(cache, rows, ids)
         if self._compiled is not None:
             return self._compiled.extend(cache, rows, ids)
+        with torch.inference_mode():
+            return self._extend_by_torch(cache, rows, ids)
+
+    def _extend_by_torch(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         hidden = self._extend(cache, rows, ids)
         if hidden.shape[1] == 1:
             return cast(Tensor, self.lm_head(hidden[:, 0]))

@@ -13,14 +13,16 @@ from inference_gateway.core import SamplingParams
 from inference_gateway.decoding import CallVocabulary, StepRule
 from inference_gateway.engine.scoring import UNSCORED, Score, score
 from inference_gateway.engine.sequence import Sequence
+from language_model.native.choice import most_likely, rank
 
 
 class Sampler:
     """Applies each sequence's rule (section 4.2 of the paper), then what its request says of sampling."""
 
     def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
-        self._starts = torch.tensor(vocabulary.start_ids, device=device)
+        self._starts = vocabulary.start_ids
         self._openings = torch.tensor(vocabulary.opening_ids, device=device)
+        self._opens = frozenset(vocabulary.opening_ids)
 
     def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
         """A token for each row of ``logits`` ``[len(sequences), vocabulary]``, and whether it was taken as an API
@@ -31,14 +33,17 @@ class Sampler:
         rules = [sequence.machine.rule() for sequence in sequences]
         logits = logits.float()
         starts = self._forced_starts(logits, rules)
-        banned = [row for row, rule in enumerate(rules) if rule.ban_calls]
-        if banned:
-            logits[torch.tensor(banned, device=logits.device).unsqueeze(1), self._openings] = float("-inf")
-        for row, sequence in enumerate(sequences):
-            if sequence.request.sampling.adjusts:
-                adjust(logits[row], sequence.request.sampling, sequence.machine.ids)
-        tokens = logits.argmax(dim=-1).tolist()
         drawing = [row for row, sequence in enumerate(sequences) if sequence.random is not None]
+        adjusting = [row for row, sequence in enumerate(sequences) if sequence.request.sampling.adjusts]
+        self._ban(logits, [row for row in {*drawing, *adjusting} if rules[row].ban_calls])
+        for row in adjusting:
+            adjust(logits[row], sequences[row].request.sampling, sequences[row].machine.ids)
+        tokens = most_likely(logits)
+        # Few tokens open a call, so what is most likely is looked for again only where one of them was found.
+        if again := [row for row, rule in enumerate(rules) if rule.ban_calls and tokens[row] in self._opens]:
+            self._ban(logits, again)
+            for row, token in zip(again, most_likely(logits[again]), strict=True):
+                tokens[row] = token
         if drawing:
             sampling = [sequences[row].request.sampling for row in drawing]
             uniforms = [random.random() for row in drawing if (random := sequences[row].random)]
@@ -49,14 +54,16 @@ class Sampler:
     def _forced_starts(self, logits: Tensor, rules: Many[StepRule]) -> dict[int, int]:
         """The rows where a call may start now, and the API-start token of each."""
         asking = [row for row, rule in enumerate(rules) if rule.start_top_k > 0]
-        if not asking:
+        if not asking or not self._starts:
             return {}
-        asked = logits if len(asking) == len(rules) else logits[torch.tensor(asking, device=logits.device)]
-        best, which = asked[:, self._starts].max(dim=-1)
-        ranks = (asked > best.unsqueeze(1)).sum(dim=-1).tolist()
-        starts = self._starts[which].tolist()
-        ranked = zip(asking, ranks, starts, strict=True)
-        return {row: start for row, rank, start in ranked if rank < rules[row].start_top_k}
+        asked = logits if len(asking) == len(rules) else logits[asking]
+        ranked = zip(asking, rank(asked, self._starts), strict=True)
+        return {row: start for row, (start, above) in ranked if above < rules[row].start_top_k}
+
+    def _ban(self, logits: Tensor, rows: Many[int]) -> None:
+        """Make it impossible that ``rows`` open a call."""
+        if rows:
+            logits[torch.tensor(rows, device=logits.device).unsqueeze(1), self._openings] = float("-inf")
 
 
 class Scored:

@@ -50,25 +50,36 @@ class Unavailable(Exception):  # noqa: N818 - a state, not a fault
 
 @functools.cache
 def load() -> ctypes.CDLL:
-    """The library, compiled before or now (about two seconds).
+    """The library, compiled before or now (about two seconds). Its functions run without Python's lock.
 
     Raises:
         Unavailable: if there is no compiler, or it fails.
     """
     library = ctypes.CDLL(str(_compiled()))
-    longs = ctypes.POINTER(ctypes.c_long)
-    model = ctypes.POINTER(Model)
-    library.scratch_size.argtypes = (model, ctypes.c_long, ctypes.c_long)
-    library.scratch_size.restype = ctypes.c_long
+    size, address = ctypes.c_long, ctypes.c_void_p
     library.hire.argtypes = (ctypes.c_int,)
     library.hire.restype = ctypes.c_int
-    library.step.argtypes = (
-        *(model, ctypes.POINTER(Cache)),
-        *(ctypes.c_long, longs, longs, longs),
-        *(ctypes.c_long, longs, ctypes.c_long),
-        *(ctypes.c_void_p, ctypes.c_void_p),
-    )
+    library.scratch_size.argtypes = (address, size, size)
+    library.scratch_size.restype = size
+    library.step.argtypes = (address, address, size, address, address, address, size, address, size, address, address)
     library.step.restype = None
+    return library
+
+
+def short_calls() -> ctypes.PyDLL | None:
+    """The library's functions that take microseconds, which keep Python's lock: to let it go would take longer.
+    ``None`` if nothing has loaded the library."""
+    return _short_calls() if load.cache_info().currsize else None
+
+
+@functools.cache
+def _short_calls() -> ctypes.PyDLL:
+    library = ctypes.PyDLL(load()._name)
+    size, address = ctypes.c_long, ctypes.c_void_p
+    library.most_likely.argtypes = (address, size, size, size, address)
+    library.most_likely.restype = None
+    library.rank.argtypes = (address, size, size, size, address, size, address, address)
+    library.rank.restype = None
     return library
 
 

@@ -3,7 +3,7 @@
    For a model of a few million parameters the arithmetic of a step takes less time than the dispatch of its
    operations. Here a step is one call, without Python's lock. Vectors are GCC's and clang's extension, so the source
    names no processor. `model.py` packs the weights; the arithmetic is that of `language_model/gptj.py`, which is the
-   oracle of its tests. */
+   oracle of its tests. Last come the two questions that choosing a token asks of logits. */
 
 #include <math.h>
 #include <string.h>
@@ -301,4 +301,35 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
     for (long i = 0; i < n_wanted; i++) normalise(x + wanted[i] * wide, width, m->epsilon, normed + i * wide);
     multiply(together, n_wanted, width, m->vocabulary, normed, wide, weights, 0, logits, m->vocabulary);
     if (together) disperse();
+}
+
+/* The most likely token of each row of `logits`, whose rows begin `stride` floats apart: the first of equals. */
+void most_likely(const float *logits, long rows, long vocabulary, long stride, long *tokens) {
+    for (long row = 0; row < rows; row++, logits += stride) {
+        vec most = all(-INFINITY);
+        long i = 0;
+        for (; i + LANES <= vocabulary; i += LANES) most = pick(load(logits + i) > most, load(logits + i), most);
+        float highest = -INFINITY;
+        for (int lane = 0; lane < LANES; lane++) highest = most[lane] > highest ? most[lane] : highest;
+        for (; i < vocabulary; i++) highest = logits[i] > highest ? logits[i] : highest;
+        long token = 0;
+        while (token < vocabulary - 1 && logits[token] != highest) token++;
+        tokens[row] = token;
+    }
+}
+
+/* For each row: which of the `candidates` is the most likely, and how many tokens are more likely than that. */
+void rank(const float *logits, long rows, long vocabulary, long stride, const long *candidates, long n_candidates,
+          long *best, long *above) {
+    for (long row = 0; row < rows; row++, logits += stride) {
+        best[row] = candidates[0];
+        for (long i = 1; i < n_candidates; i++)
+            if (logits[candidates[i]] > logits[best[row]]) best[row] = candidates[i];
+        ivec counts = {0};
+        long i = 0, total = 0;
+        for (; i + LANES <= vocabulary; i += LANES) counts -= load(logits + i) > all(logits[best[row]]);
+        for (int lane = 0; lane < LANES; lane++) total += counts[lane];
+        for (; i < vocabulary; i++) total += logits[i] > logits[best[row]];
+        above[row] = total;
+    }
 }

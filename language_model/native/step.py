@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import threading
+from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Final, TypeAlias, cast
 from weakref import WeakKeyDictionary
 
 import torch
@@ -15,6 +17,8 @@ from language_model.native import library
 
 if TYPE_CHECKING:
     from language_model.gptj import GPTJ, Block
+
+Longs: TypeAlias = "array[int]"
 
 _PANEL: Final = 32
 """Columns of a weight matrix that lie together, row after row; ``step.c``'s ``PANEL``."""
@@ -64,6 +68,9 @@ class NativeStep:
             *(_whole_panels(config.inner_dim), _whole_panels(config.vocab_size), config.layer_norm_epsilon),
             *(tensor.data_ptr() for tensor in (self._embedding, self._rotations, self._weights)),
         )
+        self._at = ctypes.addressof(self._model)
+        self._kept = threading.local()
+        """Each thread's scratch memory."""
         self._caches: WeakKeyDictionary[KVCache, library.Cache] = WeakKeyDictionary()
 
     def extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
@@ -72,45 +79,41 @@ class NativeStep:
         Raises:
             ValueError: if a token is not of the vocabulary.
         """
-        tokens: list[int] = []
-        row_of: list[int] = []
-        positions: list[int] = []
-        last = []
+        tokens, row_of, positions, last = array("l"), array("l"), array("l"), array("l")
         for row, new in zip(rows, ids, strict=True):
             start, count = cache.lengths[row], len(new)
-            tokens += new
-            row_of += [row] * count
-            positions += range(start, start + count)
+            tokens.extend(new)
+            row_of.extend([row] * count)
+            positions.extend(range(start, start + count))
             last.append(len(tokens) - 1)
         if not 0 <= min(tokens) <= max(tokens) < self._vocabulary:
             raise ValueError(f"token ids must be between 0 and {self._vocabulary - 1}")
         logits = torch.empty(len(rows), self._model.vocabulary)
-        done = 0
-        for start in range(0, len(tokens), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            wanted = [index - start for index in last[done:] if index < part.stop]
-            self._step(cache, tokens[part], row_of[part], positions[part], wanted, logits[done:] if done else logits)
-            done += len(wanted)
+        if len(tokens) <= _AT_ONCE:
+            self._step(cache, tokens, row_of, positions, last, logits)
+        else:
+            done = 0
+            for start in range(0, len(tokens), _AT_ONCE):
+                part = slice(start, start + _AT_ONCE)
+                wanted = array("l", [index - start for index in last[done:] if index < part.stop])
+                self._step(cache, tokens[part], row_of[part], positions[part], wanted, logits[done:])
+                done += len(wanted)
         for row, new in zip(rows, ids, strict=True):
             cache.lengths[row] += len(new)
-        return logits[:, : self._vocabulary]
+        return logits if self._vocabulary == self._model.vocabulary else logits[:, : self._vocabulary]
 
     def _step(
-        self,
-        cache: KVCache,
-        tokens: Sequence[int],
-        rows: Sequence[int],
-        positions: Sequence[int],
-        wanted: Sequence[int],
-        logits: Tensor,
+        self, cache: KVCache, tokens: Longs, rows: Longs, positions: Longs, wanted: Longs, logits: Tensor
     ) -> None:
-        model, count, length = self._model, len(tokens), max(positions) + 1
-        longs = ctypes.c_long * count
-        scratch = torch.empty(self._library.scratch_size(model, count, length))
+        count, length = len(tokens), max(positions) + 1
+        needed = self._library.scratch_size(self._at, count, length)
+        scratch = getattr(self._kept, "scratch", None)
+        if scratch is None or len(scratch) < needed:
+            scratch = self._kept.scratch = torch.empty(2 * needed)
         self._library.step(
-            *(model, self._cache(cache)),
-            *(count, longs(*tokens), longs(*rows), longs(*positions)),
-            *(len(wanted), (ctypes.c_long * len(wanted))(*wanted)),
+            *(self._at, ctypes.addressof(self._cache(cache))),
+            *(count, _address(tokens), _address(rows), _address(positions)),
+            *(len(wanted), _address(wanted)),
             *(length, scratch.data_ptr(), logits.data_ptr()),
         )
 
@@ -127,6 +130,10 @@ class NativeStep:
                 raise ValueError("the cache was not made for this model")
             found = self._caches[cache] = library.Cache(tokens.data_ptr(), *tokens.stride()[:3])
         return found
+
+
+def _address(longs: Longs) -> int:
+    return longs.buffer_info()[0]
 
 
 def _pack(model: GPTJ) -> Tensor:

@@ -12,6 +12,7 @@ import torch
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.native import library
+from language_model.native.choice import most_likely, rank
 from tests.support.models import SMALL, compiled_model, random_model
 
 SHAPES = [
@@ -142,3 +143,31 @@ class TestUnavailable:
         model = GPTJ.from_config(GPTJConfig(97, 64, 48, 3, 4, rotary_dim=12))
         with pytest.raises(library.Unavailable, match="width of a head, 12"):
             model.use_compiled_step()
+
+
+class TestChoice:
+    """Compiled code finds in logits what torch finds."""
+
+    def logits(self, rows: int, vocabulary: int) -> torch.Tensor:
+        compiled()  # loads the code
+        # few different values, so that there are equals
+        return torch.randint(-50, 50, (rows, vocabulary), generator=torch.Generator().manual_seed(1)) / 8
+
+    @pytest.mark.parametrize(("rows", "vocabulary"), [(1, 2048), (5, 424), (3, 7), (2, 16), (2, 33)])
+    def test_the_first_of_the_most_likely(self, rows: int, vocabulary: int) -> None:
+        logits = self.logits(rows, vocabulary)
+        want = [row.tolist().index(max(row.tolist())) for row in logits]
+        assert most_likely(logits) == want
+        wider = torch.full((rows, vocabulary + 9), 100.0)
+        wider[:, :vocabulary] = logits
+        assert most_likely(wider[:, :vocabulary]) == want
+        assert most_likely(torch.full((1, vocabulary), float("-inf"))) == [0]
+
+    @pytest.mark.parametrize(("rows", "vocabulary"), [(1, 2048), (5, 424), (3, 7), (2, 33)])
+    def test_rank(self, rows: int, vocabulary: int) -> None:
+        logits = self.logits(rows, vocabulary)
+        logits[:, 3], logits[:, 5] = 2.0625, 3.0625  # equal to none other
+        as_torch_finds = rank(logits.double(), [3, 5])
+        assert rank(logits, [3, 5]) == as_torch_finds
+        assert [start for start, _ in as_torch_finds] == [5] * rows
+        assert rank(logits, [3]) == [(3, int((row > 2.0625).sum())) for row in logits]

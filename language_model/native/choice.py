@@ -1,0 +1,48 @@
+"""What choosing a token asks of logits: in compiled code where that is loaded, else by torch."""
+
+from __future__ import annotations
+
+import ctypes
+from array import array
+from collections.abc import Sequence
+from typing import cast
+
+import torch
+from torch import Tensor
+
+from language_model.native import library
+
+
+def most_likely(logits: Tensor) -> list[int]:
+    """The most likely token of each row of ``logits`` ``[rows, vocabulary]``."""
+    code = _code_for(logits)
+    if code is None:
+        return cast("list[int]", logits.argmax(dim=-1).tolist())
+    rows, vocabulary = logits.shape
+    tokens = (ctypes.c_long * rows)()
+    code.most_likely(logits.data_ptr(), rows, vocabulary, logits.stride(0), ctypes.addressof(tokens))
+    return tokens[:]
+
+
+def rank(logits: Tensor, candidates: Sequence[int]) -> list[tuple[int, int]]:
+    """For each row of ``logits`` ``[rows, vocabulary]``: the most likely of ``candidates``, and how many tokens are
+    more likely than that."""
+    code = _code_for(logits)
+    if code is None:
+        best, which = logits[:, list(candidates)].max(dim=-1)
+        above = (logits > best.unsqueeze(1)).sum(dim=-1).tolist()
+        return [(candidates[index], count) for index, count in zip(which.tolist(), above, strict=True)]
+    rows, vocabulary = logits.shape
+    chosen, ranks = (ctypes.c_long * rows)(), (ctypes.c_long * rows)()
+    of = array("l", candidates)
+    code.rank(
+        *(logits.data_ptr(), rows, vocabulary, logits.stride(0)),
+        *(of.buffer_info()[0], len(of), ctypes.addressof(chosen), ctypes.addressof(ranks)),
+    )
+    return list(zip(chosen, ranks, strict=True))
+
+
+def _code_for(logits: Tensor) -> ctypes.PyDLL | None:
+    """The compiled code, if it is loaded and can read ``logits``."""
+    readable = logits.dtype == torch.float32 and logits.is_cpu and logits.stride(1) == 1
+    return library.short_calls() if readable else None
