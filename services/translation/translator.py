@@ -28,7 +28,7 @@ _WORD_START: Final = "▁"
 _OUTPUT_RATIO: Final = 2.0
 _OUTPUT_SLACK: Final = 16
 # Output limits are rounded up to whole steps, so that most sentences share one and are translated together.
-_OUTPUT_STEP: Final = 64
+_OUTPUT_STEP: Final = 128
 
 Device = Literal["auto", "cpu", "cuda"]
 ComputeType = Literal["auto", "int8", "int8_float32", "float32", "float16", "int8_float16", "bfloat16"]

@@ -1,0 +1,135 @@
+"""A text made ready for the model: cleaned, its language named, cut into sentences and those into segments."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from services.base import ToolFailure
+from services.translation.flores import ENGLISH, LANGUAGES
+from services.translation.labels import parse_language
+from services.translation.language_id import Detection, LanguageIdentifier
+from services.translation.scripts import has_letters, main_script
+from services.translation.sentences import Sentence, join_sentences, split_sentences
+from services.translation.translator import Segment, Translator
+
+# Marks that steer a display or hide: they say nothing, and a tokenizer knows few of them. The joiners U+200C and U+200D
+# stay, for they spell words in Persian and in the scripts of India.
+_INVISIBLE: Final = frozenset("\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff") | frozenset(
+    map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A text in English; ``source`` is the language it was in (None: nothing to translate), ``confidence`` how sure
+    the classifier was (None: the caller said so, or there was nothing to name)."""
+
+    text: str
+    source: str | None
+    confidence: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A text that waits for the model: its sentences, each one's segments, and its source as `Translation` has it."""
+
+    sentences: list[Sentence]
+    parts: list[list[Segment]]
+    source: str
+    confidence: float | None
+
+    @property
+    def segments(self) -> list[Segment]:
+        """All of them, in order."""
+        return [segment for parts in self.parts for segment in parts]
+
+    def translated(self, done: Iterator[str]) -> Translation:
+        """The whole text in English; takes as many from ``done`` as there are `segments`."""
+        translations = [" ".join(next(done) for _ in parts) for parts in self.parts]
+        return Translation(join_sentences(self.sentences, translations), self.source, self.confidence)
+
+
+@dataclass(frozen=True, slots=True)
+class Preparer:
+    """Makes texts ready for one model, with one classifier; thread-safe. Below ``min_confidence`` the classifier is not
+    trusted."""
+
+    identifier: LanguageIdentifier
+    translator: Translator
+    min_confidence: float
+
+    def prepare(self, text: str, source: str | None = None) -> Prepared | Translation:
+        """``text`` made ready, or its translation where that is the text itself.
+
+        Args:
+            text: in one language; where it holds several, the main one is taken for all of it.
+            source: its language as a FLORES-200 or ISO 639 code; by default the classifier names it.
+
+        Raises:
+            ToolFailure: `empty`, `unknown_language`, `low_confidence`, `unsupported_language`, `unknown_source`.
+        """
+        cleaned = _clean_or_fail(text)
+        if not has_letters(cleaned):
+            return Translation(text, None, None)
+        language, confidence = self._detected(cleaned) if source is None else (_given(cleaned, source), None)
+        if language == ENGLISH:
+            return Translation(text, language, confidence)
+        if language not in self.translator.manifest.source_languages:
+            raise ToolFailure(
+                "unsupported_language", f"this model does not translate from {_called(language)}; see /languages"
+            )
+        sentences = split_sentences(cleaned)
+        parts = [self.translator.segments(sentence.text, language) for sentence in sentences]
+        return Prepared(sentences, parts, language, confidence)
+
+    def detect(self, text: str) -> Detection:
+        """The language of ``text``, however unsure.
+
+        Raises:
+            ToolFailure: `empty`, or `unknown_language` where it has no letter.
+        """
+        cleaned = _clean_or_fail(text)
+        if not has_letters(cleaned):
+            raise ToolFailure("unknown_language", "the text has no letter that a language could be told by")
+        return self.identifier.detect(cleaned)
+
+    def _detected(self, text: str) -> tuple[str, float]:
+        found = self.identifier.detect(text)
+        remedy = "name it in 'source' if you know it"
+        if found.language is None:
+            message = f"the text's language looks like {found.label!r}, which cannot be translated; {remedy}"
+            raise ToolFailure("unknown_language", message)
+        if found.confidence < self.min_confidence:
+            message = (
+                f"the text's language looks like {_called(found.language)}, but with a confidence of only "
+                f"{found.confidence:.2f} (at least {self.min_confidence:.2f} is asked for); {remedy}"
+            )
+            raise ToolFailure("low_confidence", message)
+        return found.language, found.confidence
+
+
+def _given(text: str, source: str) -> str:
+    language = parse_language(source, main_script(text))
+    if language is None:
+        message = f"{source!r} is no language of FLORES-200; give a code such as 'deu_Latn' or 'de', or none"
+        raise ToolFailure("unknown_source", message)
+    return language
+
+
+def _clean_or_fail(text: str) -> str:
+    """`text` without control characters and invisible marks; line breaks and tabs stay as white space."""
+    cleaned = "".join(
+        " " if unicodedata.category(character) == "Cc" and character != "\n" else character
+        for character in text.replace("\r\n", "\n")
+        if character not in _INVISIBLE
+    ).strip()
+    if not cleaned:
+        raise ToolFailure("empty", "there is nothing to translate: the text is empty")
+    return cleaned
+
+
+def _called(language: str) -> str:
+    return f"{LANGUAGES[language]} ({language})"
