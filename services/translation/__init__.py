@@ -3,7 +3,7 @@
 - ``flores.py``, ``labels.py``, ``scripts.py``: the languages' codes, and classifiers' labels mapped to them
 - ``language_id.py``: the language of a text, with fastText
 - ``sentences.py``: long text becomes sentences, and sentences become text again
-- ``preparing.py``: the three above as one step, from a call's text to what the model reads, or why there is no translation
+- ``preparing.py``: the three above in one step, from a call's text to what the model reads
 - ``model_folder.py``: what a converted model's folder holds
 - ``translator.py``, ``batching.py``: sentences into English, those of concurrent calls together
 - ``engine.py``, ``app.py``: the above as a tool service

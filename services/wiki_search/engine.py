@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from services.base import Call, CannotStart, NotReady, ToolFailure, fingerprint
 from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_current, recipe_of
@@ -34,6 +33,8 @@ from services.wiki_search.snippets import DEFAULT_CHARS, Terms
 logger = logging.getLogger(__name__)
 
 ResultT = TypeVar("ResultT")
+
+_FIRST_QUERIES: Final = ("a country and its capital", "the population of a city")
 
 
 class WikiSearchEngine:
@@ -60,7 +61,7 @@ class WikiSearchEngine:
         self._build_bundled = build_bundled
         self._snippet_chars = snippet_chars
         self._heap_mb = heap_mb
-        self._threads = threads or os.cpu_count() or 1
+        self._threads = threads
         self._java = ThreadPoolExecutor(1, thread_name_prefix="java")
         self._searcher: Searcher | None = None
         self.data_version = ""
@@ -181,6 +182,9 @@ class WikiSearchEngine:
                 "remove it and build it again"
             )
         self.data_version = fingerprint(manifest.recipe, self._snippet_chars)
+        # The first searches load most of Java's classes, which the first callers need not wait for.
+        searcher.search(_FIRST_QUERIES[:1], CANDIDATES)
+        searcher.search(_FIRST_QUERIES, CANDIDATES)
         logger.info("opened %s: %d pages, %d passages", self._index, manifest.pages, manifest.passages)
         return searcher
 

