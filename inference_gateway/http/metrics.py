@@ -1,118 +1,136 @@
-"""What the gateway counts, beside the requests that ``http_api.metrics`` counts for every server."""
+"""What the gateway counts, beside the requests that ``http_api.metrics`` counts for every server.
+
+Names end as operators of inference servers know them (vLLM's suffixes) and begin with ``toolformer_``.
+"""
 
 from __future__ import annotations
 
-import functools
 import time
 from collections.abc import Callable
-from typing import Protocol, runtime_checkable
+from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from http_api.metrics import SECONDS
-from inference_gateway.core import CallFinished, Event, Finished, TextDelta
+from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta
+from inference_gateway.engine.stats import StepTimes
+from inference_gateway.http.engine_metrics import NAMESPACE, EngineCollector, Observable, Reporting
 from toolformer.result_cache import Lookup
 
-
-class Stats(Protocol):
-    """Sequences by state, at this moment."""
-
-    @property
-    def waiting(self) -> int: ...
-
-    @property
-    def running(self) -> int: ...
-
-    @property
-    def in_call(self) -> int: ...
-
-
-@runtime_checkable
-class HasStats(Protocol):
-    """A backend that knows its sequences; a remote one may not."""
-
-    def stats(self) -> Stats: ...
+_STEP_SECONDS: Final = (0.0001, 0.00025, *SECONDS)
+"""Bounds for what happens at every token: a tenth of a millisecond and up."""
 
 
 class GatewayMetrics:
-    """Counters of completions, tokens and tool calls, and gauges of what runs now."""
+    """Counters of completions, tokens and tool calls, times of what clients wait for, and the state of the engine.
+
+    Times of tokens are the engine's where the backend tells them (`Observable`). Otherwise they are taken when text
+    comes, and what is held back until it can be shown (a call, a stop string half seen) counts as late; resuming is
+    then not timed.
+    """
 
     def __init__(self, registry: CollectorRegistry, backend: Callable[[], object | None]) -> None:
         """Register with ``registry``; ``backend`` gives the backend, or ``None`` while there is none."""
-        self.completions = Counter(
+
+        def counter(name: str, help: str, *labels: str) -> Counter:
+            return Counter(name, help, labels, namespace=NAMESPACE, registry=registry)
+
+        def seconds(name: str, help: str, *labels: str, bounds: tuple[float, ...] = SECONDS) -> Histogram:
+            return Histogram(name, help, labels, namespace=NAMESPACE, buckets=bounds, registry=registry)
+
+        self.completions = counter(
             "completions",
             "Completions ended: stop, length, timeout, error, refused, or cancelled by a client that left.",
-            ["finish_reason"],
-            registry=registry,
+            "finish_reason",
         )
-        self.prompt_tokens = Counter("prompt_tokens", "Tokens of prompts.", registry=registry)
-        self.generation_tokens = Counter("generation_tokens", "Tokens made by the model.", registry=registry)
-        self.tool_tokens = Counter("tool_tokens", "Tokens put in from tools' results.", registry=registry)
-        self.rolled_back_tokens = Counter(
-            "rolled_back_tokens", "Tokens of calls that were taken back, part of generation_tokens.", registry=registry
+        self.prompt_tokens = counter("prompt_tokens", "Tokens of prompts.")
+        self.generation_tokens = counter("generation_tokens", "Tokens made by the model.")
+        self.tool_tokens = counter("tool_tokens", "Tokens put in from tools' results.")
+        self.rolled_back_tokens = counter(
+            "rolled_back_tokens", "Tokens of calls that were taken back, part of generation_tokens."
         )
-        self.tool_calls = Counter(
-            "tool_calls", "Tool calls by outcome: ok, or the error's code.", ["tool", "outcome"], registry=registry
+        self.tool_calls = counter("tool_calls", "Tool calls by outcome: ok, or the error's code.", "tool", "outcome")
+        self.tool_seconds = seconds(
+            "tool_call_duration_seconds", "Seconds a sequence waited for a tool.", "tool", "outcome"
         )
-        self.tool_seconds = Histogram(
-            "tool_call_duration_seconds",
-            "Seconds a sequence waited for a tool.",
-            ["tool"],
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self.tool_lookups = Counter(
+        self.tool_lookups = counter(
             "tool_cache_lookups",
             "Calls looked for among kept results: hit, miss, unavailable (no answer from the cache); and those shared "
             "with an identical call under way.",
-            ["tool", "outcome"],
-            registry=registry,
+            "tool",
+            "outcome",
         )
-        self.first_token_seconds = Histogram(
-            "time_to_first_token_seconds",
-            "Seconds from a completion's start to its first text.",
-            buckets=SECONDS,
-            registry=registry,
+        self.first_token_seconds = seconds(
+            "time_to_first_token_seconds", "Seconds from a completion's arrival to its first token."
         )
-        for name, state, help_text in (
-            ("num_requests_waiting", "waiting", "Sequences that wait for a row."),
-            ("num_requests_running", "running", "Sequences with a row that are not in a tool call."),
-            ("num_requests_in_call", "in_call", "Sequences that wait for a tool."),
-        ):
-            gauge = Gauge(name, help_text, registry=registry)
-            gauge.set_function(functools.partial(_count, backend, state))
+        self.inter_token_seconds = seconds(
+            "inter_token_latency_seconds", "Seconds between two tokens of a sequence.", bounds=_STEP_SECONDS
+        )
+        self.resume_seconds = seconds(
+            "resume_latency_seconds", "Seconds from a tool's answer to the next token.", bounds=_STEP_SECONDS
+        )
+        self.request_seconds = seconds(
+            "e2e_request_latency_seconds", "Seconds from a completion's arrival to its end, tool calls included."
+        )
+        self.in_progress = self.in_call = 0
+        self._backend = backend
+        registry.register(EngineCollector(self._reporting))
 
     def saw_lookup(self, tool: str, lookup: Lookup) -> None:
         """Count a call that was looked for among kept results."""
         self.tool_lookups.labels(tool, lookup).inc()
 
+    def saw_step(self, times: StepTimes) -> None:
+        """Count the times of a step of the engine."""
+        for histogram, values in (
+            (self.first_token_seconds, times.first),
+            (self.inter_token_seconds, times.between),
+            (self.resume_seconds, times.resumed),
+        ):
+            for value in values:
+                histogram.observe(value)
+
     def completion(self) -> CompletionObserver:
         """Count one completion, which starts now."""
-        return CompletionObserver(self)
+        return CompletionObserver(self, timed_by_backend=isinstance(self._backend(), Observable))
+
+    def _reporting(self) -> Reporting:
+        return Reporting(self._backend(), running=self.in_progress - self.in_call, in_call=self.in_call)
 
 
 class CompletionObserver:
     """Sees one completion's events; `end` must be called whatever happens."""
 
-    def __init__(self, metrics: GatewayMetrics) -> None:
+    def __init__(self, metrics: GatewayMetrics, *, timed_by_backend: bool) -> None:
         self._metrics = metrics
+        self._timed_by_backend = timed_by_backend
         self._began = time.perf_counter()
-        self._text_came = False
+        self._latest: float | None = None
+        """When the latest text came; unknown before the first, and after a call, whose time is not the model's."""
+        self._text_came = self._calls = False
         self.outcome = "cancelled"
         """How the completion ended; as long as nothing else is known, its client left."""
+        metrics.in_progress += 1
 
     def saw(self, event: Event) -> None:
         """Count ``event``."""
         metrics = self._metrics
         match event:
-            case TextDelta() if not self._text_came:
-                self._text_came = True
-                metrics.first_token_seconds.observe(time.perf_counter() - self._began)
+            case TextDelta(_, tokens):
+                if not self._timed_by_backend:
+                    self._time(len(tokens))
+            case CallStarted():
+                self._calls = True
+                metrics.in_call += 1
             case CallFinished(record):
+                if self._calls:  # else it was refused before it was made
+                    self._calls = False
+                    metrics.in_call -= 1
+                self._latest = None
                 outcome = "ok" if record.error is None else record.error.partition(":")[0]
                 metrics.tool_calls.labels(record.tool, outcome).inc()
-                if record.duration_ms > 0:  # 0: the call was refused before it was made
-                    metrics.tool_seconds.labels(record.tool).observe(record.duration_ms / 1000)
+                if record.duration_ms > 0:
+                    metrics.tool_seconds.labels(record.tool, outcome).observe(record.duration_ms / 1000)
             case Finished(reason, usage):
                 self.outcome = reason
                 metrics.prompt_tokens.inc(usage.prompt_tokens)
@@ -124,9 +142,18 @@ class CompletionObserver:
 
     def end(self) -> None:
         """Count how it ended."""
+        self._metrics.in_progress -= 1
+        self._metrics.in_call -= self._calls
         self._metrics.completions.labels(self.outcome).inc()
+        if self.outcome != "refused":
+            self._metrics.request_seconds.observe(time.perf_counter() - self._began)
 
-
-def _count(backend: Callable[[], object | None], state: str) -> float:
-    now = backend()
-    return float(getattr(now.stats(), state)) if isinstance(now, HasStats) else 0.0
+    def _time(self, tokens: int) -> None:
+        now = time.perf_counter()
+        if not self._text_came:
+            self._text_came = True
+            self._metrics.first_token_seconds.observe(now - self._began)
+        elif self._latest is not None and tokens:
+            for _ in range(tokens):
+                self._metrics.inter_token_seconds.observe((now - self._latest) / tokens)
+        self._latest = now

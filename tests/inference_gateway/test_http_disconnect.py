@@ -15,7 +15,7 @@ from inference_gateway.http import event_stream
 from tests.inference_gateway.http_harness import Gateway, gateway
 from tests.toolformer import tool_service
 
-CANCELLED = 'completions_total{finish_reason="cancelled"}'
+CANCELLED = 'toolformer_completions_total{finish_reason="cancelled"}'
 
 
 async def leave_when(event: asyncio.Event, running: Gateway, **body: Any) -> None:
@@ -41,7 +41,7 @@ async def test_leaving_during_a_tool_call(stream: bool) -> None:
         await running.idle()
         assert (await running.complete("Plain:"))["choices"][0]["text"] == " a plain text."
         assert await running.metric(CANCELLED) == 4
-        assert await running.metric("num_requests_in_call") == 0
+        assert await running.metric("toolformer_num_requests_in_call") == 0
 
 
 @pytest.mark.parametrize("stream", [True, False])
@@ -75,7 +75,7 @@ async def test_leaving_in_the_middle_of_a_text(plain: Gateway) -> None:
         async with plain.http.stream("POST", "/v1/completions", json=body) as response:
             await anext(response.aiter_raw())
         await plain.idle()
-    assert await plain.metric("num_requests_running") == 0
+    assert await plain.metric("toolformer_num_requests_running") == 0
 
 
 async def test_a_client_that_stops_reading_holds_no_row(plain: Gateway) -> None:
@@ -97,7 +97,7 @@ async def test_a_client_that_stops_reading_holds_no_row(plain: Gateway) -> None:
     scope = {"type": "http", "method": "POST", "path": "/v1/completions", "query_string": b"", "headers": headers}
     serving = asyncio.create_task(plain.app(scope, receive, send))
     async with asyncio.timeout(30):
-        while await plain.metric('completions_total{finish_reason="length"}') < 4:  # noqa: ASYNC110 - as above
+        while await plain.metric('toolformer_completions_total{finish_reason="length"}') < 4:  # noqa: ASYNC110 - as above
             await asyncio.sleep(0.01)
     await plain.idle()
     assert not serving.done()

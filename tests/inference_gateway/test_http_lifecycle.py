@@ -54,7 +54,7 @@ async def test_it_answers_while_the_model_loads() -> None:
             assert response.headers["retry-after"] == "2"
             assert response.json()["error"]["code"] == "not_ready"
             assert "still loading" in response.json()["error"]["message"]
-        assert "num_requests_running 0.0" in (await http.get("/metrics")).text
+        assert "toolformer_num_requests_running 0.0" in (await http.get("/metrics")).text
         load.set()
         async with asyncio.timeout(30):
             while (await http.get("/ready")).status_code != 200:  # noqa: ASYNC110

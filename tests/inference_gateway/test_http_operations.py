@@ -6,13 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 
 from inference_gateway.http import operations
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import Gateway, gateway, serving
 from tests.toolformer import tool_service
-from toolformer.result_cache import MemoryCache
 
 
 async def test_the_model_is_listed(plain: Gateway) -> None:
@@ -61,34 +59,6 @@ async def test_a_tool_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch
     assert ready.json()["tools"]["Calendar"]["ready"] is False
 
 
-async def test_metrics_count_what_happened(tooled: Gateway) -> None:
-    answer = await tooled.complete(["Sum:", "Same:"], max_calls=3)
-    await tooled.complete("Long:", max_tokens=5)
-    families = list(text_string_to_metric_families((await tooled.http.get("/metrics")).text))
-    values = {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
-    assert values["completions_total", "stop"] == 2
-    assert values["completions_total", "length"] == 1
-    assert values["tool_calls_total", "Calculator", "ok"] == 2
-    assert values["tool_calls_total", "Calculator", "repeated_call"] == 1
-    assert values["tool_call_duration_seconds_count", "Calculator"] == 2
-    assert values["time_to_first_token_seconds_count",] == 3
-    assert values["generation_tokens_total",] == answer["usage"]["completion_tokens"] + 5
-    assert values["tool_tokens_total",] == answer["usage"]["tool_tokens"] > 0
-    assert values["rolled_back_tokens_total",] == answer["usage"]["rolled_back_tokens"] > 0
-    assert values["num_requests_running",] == values["num_requests_waiting",] == values["num_requests_in_call",] == 0
-    assert ("http_requests_total", "/v1/completions", "200", "POST") in values
-
-
-async def test_kept_results_answer_and_are_counted() -> None:
-    async with serving(calculator()) as url, gateway({"Calculator": url}, cache=MemoryCache()) as running:
-        texts = [(await running.complete("Sum:"))["choices"][0]["text"] for _ in range(2)]
-        families = list(text_string_to_metric_families((await running.http.get("/metrics")).text))
-    assert texts[0] == texts[1] == " It is [Calculator(24 * 17) -> 408] 408 books."
-    values = {(s.name, *sorted(s.labels.values())): s.value for family in families for s in family.samples}
-    assert values["tool_cache_lookups_total", "Calculator", "miss"] == 1
-    assert values["tool_cache_lookups_total", "Calculator", "hit"] == 1
-
-
 async def test_waiting_and_calling_sequences_are_gauged() -> None:
     async with (
         tool_service.serve(tool_service.silent) as tool,
@@ -101,9 +71,9 @@ async def test_waiting_and_calling_sequences_are_gauged() -> None:
                 told += piece
                 if told.count("call_started") == 2:
                     break
-            assert await running.metric("num_requests_in_call") == 2
-            assert await running.metric("num_requests_waiting") == 3
-            assert await running.metric("num_requests_running") == 0
+            assert await running.metric("toolformer_num_requests_in_call") == 2
+            assert await running.metric("toolformer_num_requests_waiting") == 3
+            assert await running.metric("toolformer_num_requests_running") == 0
 
 
 @pytest.mark.parametrize("given", ["abc-123", None, "x" * 129, "with space", "ö"])

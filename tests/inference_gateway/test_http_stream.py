@@ -142,7 +142,7 @@ async def test_the_time_limit_ends_a_text_and_says_so() -> None:
         gateway({"Calculator": tool.url}, completion_timeout=3.0) as running,
     ):
         answer, stream = await asyncio.gather(running.complete("Sum:"), running.stream("Sum:"))
-        assert await running.metric('completions_total{finish_reason="timeout"}') == 2
+        assert await running.metric('toolformer_completions_total{finish_reason="timeout"}') == 2
     [terminal] = stream.terminals()
     for ended, text in ((answer["choices"][0], answer["choices"][0]["text"]), (terminal, stream.text())):
         # The call may end a moment before the completion, and a token or two be made in between.
