@@ -3,6 +3,7 @@
 - ``engine.py``: what a service brings: `ServiceInfo`, `Engine`, `Call`, `ToolFailure`, `NotReady`, `CannotStart`
 - ``runner.py``: an engine at work: loading, admission, deadlines, metrics
 - ``wire.py``: the JSON of ``POST /call`` and ``POST /calls``
+- ``description.py``: the JSON of ``GET /tool``: the tool and its limits
 - ``mcp_endpoint.py``: the same tool over the Model Context Protocol
 - ``app.py``: `create_app` puts the above behind HTTP routes
 - ``command.py``: `run_service` reads settings from the environment and serves

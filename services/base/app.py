@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from fastapi import APIRouter, Body, Depends, FastAPI, Request
@@ -22,6 +22,7 @@ from http_api import (
     install_metrics,
 )
 from http_api.errors import error_response
+from services.base.description import ToolDescription
 from services.base.engine import Engine, NotReady, ServiceInfo, ToolFailure
 from services.base.mcp_endpoint import McpEndpoint
 from services.base.runner import Answer, ToolRunner
@@ -53,7 +54,8 @@ def create_app(
         tracing: where the spans of requests go; by default what the environment says.
 
     Returns:
-        An app with POST /call, POST /calls, GET /health, GET /ready, GET /metrics, MCP at /mcp, OpenAPI at /docs.
+        An app with POST /call, POST /calls, GET /tool, GET /health, GET /ready, GET /metrics, MCP at /mcp, OpenAPI at
+        /docs.
     """
     tracing = tracing or Tracing.from_environment(f"toolformer-{info.service.replace('_', '-')}")
 
@@ -90,7 +92,7 @@ def create_app(
     app.router.routes.append(Route("/mcp", mcp, methods=["POST"]))
     if router is not None:
 
-        def admitted() -> Iterator[None]:
+        async def admitted() -> AsyncIterator[None]:  # a plain generator would be run, and count, in other threads
             with runner.admitted():
                 yield
 
@@ -123,6 +125,12 @@ def _add_operation_routes(app: FastAPI, runner: ToolRunner) -> None:
 
 def _add_call_routes(app: FastAPI, runner: ToolRunner) -> None:
     info = runner.info
+    description = ToolDescription.of(info)
+
+    @app.get("/tool", summary="What the tool does, and its limits", tags=["calls"])
+    async def describe() -> ToolDescription:
+        return description
+
     call: dict[str, Any] = {"input": info.example_input}
     if info.takes_context:
         call["context"] = {"date": "2026-11-20"}
