@@ -8,7 +8,7 @@ PINS := requirements/torch-$(TORCH).txt requirements/dev.txt requirements/servic
 ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast lint format bench evaluate model lock clean
+.PHONY: help setup run test test-fast lint format proto bench evaluate model lock clean
 
 help: ## what can be done here
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -42,6 +42,9 @@ lint: setup ## ruff and strict types
 format: setup ## let ruff arrange the code
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+proto: setup ## write toolformer/v1 anew from proto/
+	$(BIN)/python proto/generate.py
 
 bench: setup ## speed beside the named peers; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.decode
