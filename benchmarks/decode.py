@@ -1,10 +1,11 @@
 """Decoding speed of the local engine beside transformers and CTranslate2 on the same weights, and the cost of a resume.
 
-    python -m benchmarks.decode [--model models/gptj-tools] [--streams 1 8 32] [--tokens 128] [--rounds 3]
+    python -m benchmarks.decode [--model models/gptj-tools] [--streams 1 8 32] [--threads 1 2] [--tokens 128]
 
-Each peer makes the same number of tokens from the same prompts, greedily, in float32 with the same number of
-threads; the peers take turns, and the best round of each counts. transformers and CTranslate2 get all prompts as
-one batch, the engine gets them as independent streams."""
+Each peer makes the same number of tokens from the same prompts, greedily, in float32; the peers take turns, and the
+best round of each counts, with the number of threads that is best for it. transformers and CTranslate2 get all prompts
+as one batch, the engine gets them as independent streams. What transformers makes of one stream is also its rate for
+requests one by one, however many wait."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import asyncio
 import dataclasses
 import itertools
 import json
+import os
 import platform
 import statistics
 import tempfile
@@ -43,6 +45,7 @@ PROMPTS = (
     "The train left the station in the morning and",
 )
 CALLING_PROMPT = PROMPTS[0]
+PEERS = ("engine", "ctranslate2", "transformers")
 
 
 def prompts(tokenizer: ByteLevelTokenizer, streams: int) -> list[list[int]]:
@@ -171,11 +174,10 @@ def main() -> None:
     parser.add_argument("--streams", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--tokens", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--threads", type=int, default=1, help="of each peer; one is fastest for a model this small")
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of each peer, in ascending order")
     parser.add_argument("--torch", action="store_true", help="the engine's steps by torch, not in compiled code")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/decode.json"))
     options = parser.parse_args()
-    torch.set_num_threads(options.threads)
     report = asyncio.run(measure(options))
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(report, indent=2) + "\n")
@@ -187,39 +189,36 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     import transformers
 
     transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
     tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
     theirs = transformers.GPTJForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()
     ours = GPTJ.from_pretrained(options.model)
-    if not options.torch:
-        ours.use_compiled_step()
     backend = LocalBackend(ours, tokenizer, "bench", EngineLimits(max_sequences=max(options.streams)))
     # Every stream makes all its tokens, as the peers are told to.
     backend.vocabulary = dataclasses.replace(backend.vocabulary, end_ids=frozenset())
+    rounds: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as directory:
         converted = convert(options.model, Path(directory))
-        generator = ctranslate2.Generator(
-            converted, device="cpu", compute_type="float32", inter_threads=1, intra_threads=options.threads
-        )
         words = json.loads((Path(converted) / "vocabulary.json").read_text())
         await backend.start()
-        rows = []
-        print(
-            f"{'streams':>8} {'engine':>10} {'transformers':>13} {'CTranslate2':>12}   tokens/s (ratios to the engine)"
-        )
-        for streams in options.streams:
-            batch = prompts(tokenizer, streams)
-            best = {"engine": 0.0, "transformers": 0.0, "ctranslate2": 0.0}
-            for _ in range(options.rounds):
+        for threads in sorted(options.threads):
+            torch.set_num_threads(threads)
+            if not options.torch:
+                ours.use_compiled_step()
+            generator = ctranslate2.Generator(
+                converted, device="cpu", compute_type="float32", inter_threads=1, intra_threads=threads
+            )
+            for streams, _ in itertools.product(options.streams, range(options.rounds)):
+                batch = prompts(tokenizer, streams)
                 rates = {
                     "engine": await engine_rate(backend, batch, options.tokens),
-                    "transformers": transformers_rate(theirs, batch, options.tokens),
                     "ctranslate2": ctranslate2_rate(generator, words, batch, options.tokens),
+                    "transformers": transformers_rate(theirs, batch, options.tokens),
                 }
-                best = {name: max(best[name], rate) for name, rate in rates.items()}
-            rows.append({"streams": streams, **best})
-            ratios = f"{best['engine'] / best['transformers']:.2f}x, {best['engine'] / best['ctranslate2']:.2f}x"
-            rates_shown = f"{best['engine']:>10.0f} {best['transformers']:>13.0f} {best['ctranslate2']:>12.0f}"
-            print(f"{streams:>8} {rates_shown}   {ratios}")
+                rounds.append({"threads": threads, "streams": streams, **rates})
+            del generator  # one that lives on at exit can abort the process
+        best = [best_of(rounds, streams) for streams in options.streams]
+        show(best)
         resumes = []
         print(f"\n{'streams':>8} {'resume ms':>10} {'decode step ms':>15}   p50")
         for streams in options.streams:
@@ -227,18 +226,37 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
             resumes.append({"streams": streams, **cost})
             print(f"{streams:>8} {cost['resume_ms_p50']:>10.2f} {cost['decode_step_ms_p50']:>15.2f}")
         await backend.stop()
-        del generator  # one that lives on at exit can abort the process
     return {
-        "machine": {"processor": platform.processor() or platform.machine(), "threads": options.threads},
+        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
         "versions": {
             "torch": torch.__version__,
             "transformers": transformers.__version__,
             "ctranslate2": ctranslate2.__version__,
         },
         "tokens_per_stream": options.tokens,
-        "decode_tokens_per_second": rows,
+        "best": best,
+        "rounds": rounds,
         "resume": resumes,
     }
+
+
+def best_of(rounds: Sequence[dict[str, Any]], streams: int) -> dict[str, Any]:
+    """Each peer's best round with that many streams, and the number of threads it had."""
+    best: dict[str, Any] = {"streams": streams}
+    for peer in PEERS:
+        fastest = max((one for one in rounds if one["streams"] == streams), key=lambda one: float(one[peer]))
+        best[peer], best[f"{peer}_threads"] = fastest[peer], fastest["threads"]
+    return best
+
+
+def show(best: Sequence[dict[str, Any]]) -> None:
+    one_by_one = next((one["transformers"] for one in best if one["streams"] == 1), float("nan"))
+    print(f"{'':>8}{'tokens/s (threads)':^47}   engine / CTranslate2, transformers, transformers one by one")
+    print(f"{'streams':>8}" + "".join(f"{peer:>16}" for peer in PEERS))
+    for row in best:
+        rates = "".join(f"{row[peer]:>12.0f} ({row[f'{peer}_threads']})" for peer in PEERS)
+        ratios = (row["engine"] / other for other in (row["ctranslate2"], row["transformers"], one_by_one))
+        print(f"{row['streams']:>8}{rates}   " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
 
 
 def convert(model: Path, directory: Path) -> str:
