@@ -30,7 +30,7 @@ from torch import Tensor
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import CallVocabulary, Done, Pause
-from inference_gateway.engine.engine import EngineLimits
+from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence as EngineSequence
 from language_model.gptj import GPTJ

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -249,6 +249,13 @@ class DecodingMachine:
         if self.phase in (Phase.TEXT, Phase.CALL) and self._tally.made >= self._request.max_tokens:
             actions += self.finish("length")
         return actions
+
+    def describe_prompt(self, scores: Iterable[tuple[float | None, tuple[tuple[int, float], ...]]]) -> PromptScored:
+        """The prompt's tokens with their log probabilities and alternatives."""
+        text = TokenText()
+        for token, (logprob, top) in zip(self._request.prompt_ids, scores, strict=True):
+            text.read(token, self._bytes(token), logprob, top)
+        return PromptScored(text.waiting)
 
     def splice(self, result: SplicedResult) -> list[Action]:
         """Put the result behind ``->`` and go on.

@@ -40,6 +40,11 @@ class TokenText:
         """Whether the last token ended inside a character."""
         return bool(self._utf8.getstate()[0])
 
+    @property
+    def waiting(self) -> tuple[TokenLogprob, ...]:
+        """The tokens that are not shown to their end."""
+        return tuple(token for token, _ in self._waiting)
+
     def read(
         self, token: int, data: bytes, logprob: float | None = None, top: tuple[tuple[int, float], ...] = ()
     ) -> str:

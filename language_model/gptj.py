@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -192,8 +193,8 @@ class GPTJ(nn.Module):
         """Append ``ids[i]`` to row ``rows[i]`` of ``cache``; logits ``[len(rows), vocabulary]`` after each row's
         last token.
 
-        Rows may get different numbers of tokens (at least one). Neighbouring, ascending rows are read in place;
-        others are gathered first.
+        Rows may get different numbers of tokens (at least one). torch computes each run of rows that get the same
+        number by itself: neighbouring, ascending rows are read in place, others are gathered first.
 
         Raises:
             ValueError: if a row would outgrow the cache or gets no token.
@@ -205,38 +206,43 @@ class GPTJ(nn.Module):
             return self._extend_by_torch(cache, rows, ids)
 
     def _extend_by_torch(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        hidden = self._extend(cache, rows, ids)
-        if hidden.shape[1] == 1:
-            return cast(Tensor, self.lm_head(hidden[:, 0]))
-        counts = torch.tensor([len(new) for new in ids], device=self.device)
-        last = hidden[torch.arange(len(rows), device=self.device), counts - 1]
-        return cast(Tensor, self.lm_head(last))
+        runs = [list(run) for _, run in groupby(range(len(rows)), key=lambda at: len(ids[at]))]
+        last = [self._extend(cache, [rows[at] for at in run], [ids[at] for at in run])[:, -1] for run in runs]
+        return cast(Tensor, self.lm_head(torch.cat(last) if len(last) > 1 else last[0]))
+
+    @torch.inference_mode()
+    def extend_every(self, cache: KVCache, row: int, ids: Sequence[int]) -> Tensor:
+        """Append ``ids`` to ``row``; logits ``[len(ids), vocabulary]`` after each of them.
+
+        Raises:
+            ValueError: if the row would outgrow the cache or gets no token.
+        """
+        _require_room(cache, [row], [ids])
+        return cast(Tensor, self.lm_head(self._extend(cache, [row], [ids])[0]))
 
     def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
-        counts = [len(new) for new in ids]
+        """What the vocabulary head reads, ``[len(rows), tokens, n_embd]``; each row gets the same number of tokens."""
+        tokens = len(ids[0])
         starts = [cache.lengths[row] for row in rows]
-        if max(starts) + max(counts) > cache.max_length:
-            raise ValueError("padding does not fit the cache behind a row that is nearly full: extend that row apart")
-        widest, length = max(counts), max(map(sum, zip(starts, counts, strict=True)))
-        # Shorter rows are padded; padding is written past a row's end, where nothing reads it.
-        padded = torch.tensor([[*new, *[0] * (widest - len(new))] for new in ids], device=self.device)
-        columns = torch.tensor([[start + offset for offset in range(widest)] for start in starts], device=self.device)
+        length = max(starts) + tokens
+        new = torch.tensor([list(of_row) for of_row in ids], device=self.device)
+        columns = torch.tensor([range(start, start + tokens) for start in starts], device=self.device)
         row_of = torch.tensor([[row] for row in rows], device=self.device)
         neighbours = list(rows) == list(range(rows[0], rows[0] + len(rows)))
         where = Where(slice(rows[0], rows[0] + len(rows)) if neighbours else row_of.squeeze(1), row_of, columns, length)
         # From the beginning no mask is needed but the causal one, which has the faster kernel; one token each after
         # rows of one length needs none at all.
-        causal = widest > 1 and not any(starts)
+        causal = tokens > 1 and not any(starts)
         mask = None
-        if not causal and (widest > 1 or len(set(starts)) > 1):
+        if not causal and (tokens > 1 or len(set(starts)) > 1):
             mask = (torch.arange(length, device=self.device) <= columns.unsqueeze(-1)).unsqueeze(1)
         rotations = self.rotations[columns]
-        x = F.embedding(padded, self.wte.weight).flatten(0, 1)
+        x = F.embedding(new, self.wte.weight).flatten(0, 1)
         for layer, block in enumerate(self._blocks()):
             x = block.extend(x, rotations, cache, layer, where, mask, causal)
-        for row, start, count in zip(rows, starts, counts, strict=True):
-            cache.lengths[row] = start + count
-        return cast(Tensor, self.ln_f(x)).view(len(rows), widest, -1)
+        for row in rows:
+            cache.lengths[row] += tokens
+        return cast(Tensor, self.ln_f(x)).view(len(rows), tokens, -1)
 
     def _blocks(self) -> Sequence[Block]:
         return cast(Sequence[Block], self.blocks)

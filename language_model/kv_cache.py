@@ -1,15 +1,22 @@
 """Keys and values of the tokens seen so far, kept so that nothing is computed twice.
 
 A cache has ``rows``, one a sequence. A row can be kept while a tool runs, cut back when a call is rolled back, and
-extended when a result is spliced in. Rows are preallocated to ``max_length`` tokens; a cut only changes a length.
+extended when a result is spliced in. Each row has addresses for ``max_length`` tokens, and on a CPU takes memory
+for those that it holds (``lazy_memory.py``); a cut only changes a length.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from language_model.config import GPTJConfig
+from language_model.lazy_memory import LazyMemory
+
+_WORTH_RELEASING: Final = 256
+"""Tokens that must become free at once before their memory is given back: less costs more than it brings."""
 
 
 class KVCache:
@@ -37,8 +44,8 @@ class KVCache:
         if not 0 < max_length <= config.n_positions:
             raise ValueError(f"max_length {max_length} must be between 1 and n_positions {config.n_positions}")
         shape = (config.n_layer, rows, max_length, 2 * config.n_head, config.head_dim)
-        # zeros, not empty: a NaN in memory nobody wrote would pass through a masked softmax as NaN
-        self._tokens = torch.zeros(shape, dtype=dtype, device=device)
+        self._memory = LazyMemory(shape, dtype, torch.device(device))
+        self._tokens = self._memory.tensor
         self._heads = config.n_head
         self.max_length = max_length
         self.lengths = [0] * rows
@@ -70,17 +77,33 @@ class KVCache:
         """
         if not 0 <= length <= self.lengths[row]:
             raise ValueError(f"cannot cut row {row} of {self.lengths[row]} tokens to {length}")
+        if self.lengths[row] - length >= _WORTH_RELEASING:
+            for layer in self._tokens:
+                self._memory.release(layer[row, length : self.lengths[row]])
         self.lengths[row] = length
+
+    def copy(self, source: int, target: int, length: int) -> None:
+        """Make ``target`` hold the first ``length`` tokens of ``source``, and nothing else.
+
+        Raises:
+            ValueError: if ``source`` holds fewer tokens than that.
+        """
+        if length > self.lengths[source]:
+            raise ValueError(f"cannot copy {length} tokens of row {source}, which holds {self.lengths[source]}")
+        self.cut(target, min(length, self.lengths[target]))
+        self._tokens[:, target, :length] = self._tokens[:, source, :length]
+        self.lengths[target] = length
 
     def swap(self, first: int, second: int) -> None:
         """Exchange two rows. The cost is a copy of the tokens that they hold."""
         if first == second:
             return
-        kept = max(self.lengths[first], self.lengths[second])
-        aside = self._tokens[:, first, :kept].clone()
-        self._tokens[:, first, :kept] = self._tokens[:, second, :kept]
-        self._tokens[:, second, :kept] = aside
-        self.lengths[first], self.lengths[second] = self.lengths[second], self.lengths[first]
+        longer, shorter = sorted((first, second), key=lambda row: -self.lengths[row])
+        length, shared = self.lengths[longer], self.lengths[shorter]
+        aside = self._tokens[:, shorter, :shared].clone()
+        self.copy(longer, shorter, length)
+        self._tokens[:, longer, :shared] = aside
+        self.cut(longer, shared)
 
     def write(self, layer: int, rows: Tensor, columns: Tensor, keys_values: Tensor) -> None:
         """Put ``keys_values`` ``[batch, new tokens, 2 * heads, head_dim]`` of one layer at ``rows`` ``[batch, 1]``

@@ -83,7 +83,7 @@ def _load_local(settings: GatewaySettings) -> Backend:
     import torch
 
     from inference_gateway.backends.local import LocalBackend
-    from inference_gateway.engine.engine import EngineLimits
+    from inference_gateway.engine.limits import EngineLimits
 
     if settings.torch_threads is not None:
         torch.set_num_threads(settings.torch_threads)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -12,7 +13,8 @@ import torch
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.core import CompletionRequest, FinishReason
 from inference_gateway.decoding import Action, CallForm, CallVocabulary, DecodingMachine, Done
-from inference_gateway.engine.engine import Engine, EngineLimits
+from inference_gateway.engine.engine import Engine
+from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.stats import EngineStats, Observer
 from language_model.gptj import GPTJ
@@ -74,7 +76,7 @@ class LocalBackend:
         self.tokenizer = tokenizer
         self.vocabulary = CallVocabulary.of(tokenizer, [model.config.eos_token_id])
         self.max_model_len = min(limits.max_model_len, model.config.n_positions)
-        capped = EngineLimits(limits.max_sequences, self.max_model_len, limits.max_waiting, limits.prefill_tokens)
+        capped = dataclasses.replace(limits, max_model_len=self.max_model_len)
         self._engine = Engine(model, Sampler(self.vocabulary, model.device), capped)
 
     @classmethod

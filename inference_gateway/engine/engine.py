@@ -1,9 +1,8 @@
 """The engine's thread: it owns the model and its cache, and steps all sequences together.
 
 The event loop speaks to it through commands; it answers each sequence's listener with the actions of its decoding
-machine. A step first computes what is pending for sequences that are new or resume (a prompt, a spliced result),
-then one token for all that decode. A sequence that waits for a tool keeps its row and takes no part in steps, so it
-stops nobody."""
+machine. A step computes what the scheduler planned: one token for each sequence that decodes, and pieces of what is
+new, prompts and results of tools. A sequence that waits for a tool takes no part in steps, so it stops nobody."""
 
 from __future__ import annotations
 
@@ -12,16 +11,18 @@ import logging
 import queue
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 import torch
+from torch import Tensor
 
 from inference_gateway.core import CompletionRequest, FinishReason
 from inference_gateway.decoding import Action, DecodingMachine, Keep, Pause
+from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.rows import RowTable
 from inference_gateway.engine.sampling import Sampler, Scored
+from inference_gateway.engine.scheduler import Scheduler, Work
+from inference_gateway.engine.scoring import UNSCORED, score
 from inference_gateway.engine.sequence import Listener, Sequence, State
 from inference_gateway.engine.stats import EngineStats, Observer, StepTimes
 from language_model.gptj import GPTJ
@@ -30,47 +31,33 @@ from toolformer.api_call import SplicedResult
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
-    """``max_sequences``: rows of the cache. ``max_model_len``: tokens of one sequence, prompt and results included.
-    ``max_waiting``: requests without a row before more are refused. ``prefill_tokens``: pending tokens computed a
-    step before decoding goes on, so that a burst of prompts cannot stall the sequences that stream."""
-
-    max_sequences: int = 64
-    max_model_len: int = 2048
-    max_waiting: int = 256
-    prefill_tokens: int = 1024
-
-
 class Engine:
     """Continuous batching for GPT-J. All methods may be called from the event loop's thread."""
 
     def __init__(self, model: GPTJ, sampler: Sampler, limits: EngineLimits) -> None:
         self._model = model
         self.limits = limits
-        self._cache = model.new_cache(limits.max_sequences, limits.max_model_len)
-        self._rows = RowTable(self._cache)
+        self._cache = model.new_cache(_rows(limits, model.device), limits.max_model_len)
+        self._rows = RowTable(self._cache, keep=limits.reuse_prefixes)
+        self._scheduler = Scheduler(self._rows, limits)
         self._sampler = sampler
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._waiting: deque[Sequence] = deque()
-        self._ready: deque[Sequence] = deque()
-        self._in_call: set[Sequence] = set()
         self._outbox: list[tuple[Listener, list[Action]]] = []
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._post: Callable[..., object] = lambda call, *arguments: call(*arguments)
+        """Has a function called in the event loop; at once, as long as there is none."""
         self._thread: threading.Thread | None = None
         self._stopping = False
-        self._computed = self._generated = 0
+        self._computed = self._generated = self._rewound = 0
+        self._submitted = 0
         self.observer: Observer | None = None
         """Told the times of each step, in the event loop; to be set before :meth:`start`."""
         self._times = StepTimes()
-        # Each is written by one thread only, so their difference is the true queue length at any time.
-        self._submitted = self._left_queue = 0
 
     # From the event loop -------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the thread; listeners will be called in the running event loop."""
-        self._loop = asyncio.get_running_loop()
+        self._post = asyncio.get_running_loop().call_soon_threadsafe
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -89,7 +76,7 @@ class Engine:
         """Queue a completion."""
         sequence = Sequence(request, machine, listener)
         self._submitted += 1
-        self._commands.put(lambda: self._waiting.append(sequence))
+        self._commands.put(lambda: self._scheduler.submit(sequence))
         return sequence
 
     def splice(self, sequence: Sequence, result: SplicedResult) -> None:
@@ -108,19 +95,29 @@ class Engine:
 
     def abort(self, sequence: Sequence) -> None:
         """Nobody listens any more: free what the sequence holds."""
-        self._commands.put(lambda: self._release(sequence))
+        self._commands.put(lambda: self._scheduler.release(sequence))
 
     def stats(self) -> EngineStats:
         """Counts for metrics; read without a lock, so they may be of neighbouring steps."""
+        scheduler, total, kept = self._scheduler, self._rows.total, self._rows.kept
+        in_call = scheduler.in_call
         return EngineStats(
-            waiting=self._submitted - self._left_queue,
-            running=len(self._rows) - len(self._in_call),
-            in_call=len(self._in_call),
-            cache_tokens=self._cache.rows * self._cache.max_length,
-            held_tokens=sum(self._cache.lengths),
+            # Each of the two is written by one thread only, so this is the true queue length at any time.
+            waiting=self._submitted - scheduler.left_queue,
+            running=len(scheduler.running),
+            in_call=len(in_call),
+            cache_tokens=self.limits.budget,
+            held_tokens=max(0, total - kept),
+            kept_tokens=kept,
+            paused_tokens=sum(map(self._rows.held, in_call)),
             bytes_per_token=self._cache.bytes_per_token,
             computed_tokens=self._computed,
             generated_tokens=self._generated,
+            recomputed_tokens=scheduler.recomputed + self._rewound,
+            prefix_queries=scheduler.prefix_queries,
+            prefix_hits=scheduler.prefix_hits,
+            preemptions=scheduler.preemptions,
+            dropped_pauses=scheduler.dropped_pauses,
         )
 
     # In the engine's thread ----------------------------------------------------------------------------------------
@@ -128,66 +125,71 @@ class Engine:
     def _run(self) -> None:
         with torch.inference_mode():
             while not self._stopping:
-                self._take_commands()
-                self._admit()
-                self._compute_pending()
-                self._decode()
-                self._deliver()
+                if not self._scheduler.busy:
+                    self._commands.get()()  # sleep here
+                self.advance()
 
-    def _take_commands(self) -> None:
-        """Run what the event loop asked for; sleep here when there is nothing to compute."""
-        while not self._stopping:
-            idle = not (self._ready or self._rows.decoding or (self._waiting and not self._rows.full))
-            if idle:
-                self._deliver()
-            try:
-                self._commands.get(block=idle)()
-            except queue.Empty:
-                return
+    def advance(self) -> None:
+        """Do what was asked for since, one step, and tell what came of it; called by the engine's thread only."""
+        while not self._commands.empty():
+            self._commands.get()()
+        if not self._stopping and (work := self._scheduler.plan()):
+            self._step(work)
+        self._deliver()
 
-    def _admit(self) -> None:
-        while self._waiting and not self._rows.full:
-            sequence = self._waiting.popleft()
-            self._left_queue += 1
-            self._rows.add(sequence)
-            self._make_ready(sequence)
-
-    def _compute_pending(self) -> None:
-        budget = self.limits.prefill_tokens
-        while self._ready and budget > 0:
-            sequence = self._ready.popleft()
-            budget -= sequence.length - self._cache.lengths[sequence.row]
-            self._rows.decode(sequence)
-            sequence.state = State.DECODING
-            self._step([sequence])
-
-    def _decode(self) -> None:
-        # A sequence that came from `_compute_pending` has one pending token now, as all the others.
-        if decoding := self._rows.decoding:
-            self._step(decoding)
-
-    def _step(self, sequences: list[Sequence]) -> None:
-        """Compute what is pending for ``sequences`` (neighbouring rows), choose their next tokens and follow the
-        machines."""
-        rows = [sequence.row for sequence in sequences]
-        pending = [sequence.tokens_from(self._cache.lengths[sequence.row]) for sequence in sequences]
+    def _step(self, work: Work) -> None:
+        """Compute ``work``, and choose the next token of each sequence of which nothing more is pending."""
         try:
-            logits = self._model.extend(self._cache, rows, pending)
+            work, logits = self._compute(work)
+            whole = [at for at, (sequence, _) in enumerate(work) if self._rows.held(sequence) == sequence.length]
+            sequences = [work[at][0] for at in whole]
+            for sequence in sequences:
+                self._scheduler.decode(sequence)
+            logits = logits if len(whole) == len(work) else logits[whole]
             scored = Scored(logits, sequences)
-            chosen = self._sampler.choose(logits, sequences)
+            chosen = self._sampler.choose(logits, sequences) if sequences else []
             scores = scored.of([token for token, _ in chosen])
         except Exception:
-            log.exception("a step of %d sequences failed", len(sequences))
-            for sequence in list(sequences):
+            log.exception("a step of %d sequences failed", len(work))
+            for sequence, _ in work:
                 self._finish(sequence, "error", "the model failed on this completion; the server's log has the cause")
             return
-        self._computed += sum(map(len, pending))
-        self._generated += len(sequences)
         now = time.monotonic()
-        for sequence in sequences:
+        # The last row first: those that end or pause then have the least to swap.
+        for sequence, (token, forced), (logprob, top) in reversed(list(zip(sequences, chosen, scores, strict=True))):
+            if sequence.request.max_tokens == 0:
+                self._follow(sequence, sequence.machine.finish("length"))
+                continue
+            self._generated += 1
             sequence.note_token(now, self._times)
-        for sequence, (token, forced), (logprob, top) in zip(list(sequences), chosen, scores, strict=True):
             self._follow(sequence, sequence.machine.accept(token, forced=forced, logprob=logprob, top=top))
+
+    def _compute(self, work: Work) -> tuple[Work, Tensor]:
+        """Put the tokens of ``work`` into the cache; logits ``[len(work), vocabulary]`` after the last of each, and the
+        order in which they are."""
+        usual = [item for item in work if item[0].prompt_scores is None]
+        scoring = [item for item in work if item[0].prompt_scores is not None]
+        parts = [self._score_prompt(sequence, tokens) for sequence, tokens in scoring]
+        if usual:
+            rows = [sequence.row for sequence, _ in usual]
+            parts.insert(0, self._model.extend(self._cache, rows, [tokens for _, tokens in usual]))
+        for sequence, tokens in work:
+            self._rows.extended(sequence, tokens)
+            self._computed += len(tokens)
+        return [*usual, *scoring], torch.cat(parts) if len(parts) > 1 else parts[0]
+
+    def _score_prompt(self, sequence: Sequence, tokens: list[int]) -> Tensor:
+        """Compute a piece of a prompt and the log probabilities of its tokens; the logits after the last."""
+        start, prompt = self._rows.held(sequence), sequence.request.prompt_ids
+        logits = self._model.extend_every(self._cache, sequence.row, tokens)
+        following = prompt[start + 1 : start + 1 + len(tokens)]
+        earlier = (sequence.prompt_scores or []) if start else [UNSCORED]
+        log_probabilities = torch.log_softmax(logits[: len(following)].float(), dim=-1)
+        sequence.prompt_scores = [*earlier, *score(log_probabilities, following, sequence.request.logprobs or 0)]
+        if len(following) < len(tokens):
+            self._outbox.append((sequence.listener, [sequence.machine.describe_prompt(sequence.prompt_scores)]))
+            sequence.prompt_scores = None
+        return logits[-1:]
 
     def _follow(self, sequence: Sequence, actions: list[Action]) -> None:
         """Do what the machine asks of the engine, and pass its actions on."""
@@ -199,69 +201,57 @@ class Engine:
             if isinstance(action, Keep):
                 self._cut(sequence, len(sequence.request.prompt_ids) + action.tokens)
             elif isinstance(action, Pause):
-                self._rows.hold(sequence)
-                self._in_call.add(sequence)
-                sequence.state = State.IN_CALL
+                self._scheduler.pause(sequence)
         if sequence.machine.done:
-            self._release(sequence)
+            self._scheduler.release(sequence)
 
     def _cut(self, sequence: Sequence, length: int) -> None:
         """Forget tokens past ``length``, and one more where nothing else would be left to compute the next logits
         from."""
-        length = min(length, sequence.length - 1, self._cache.lengths[sequence.row])
-        self._cache.cut(sequence.row, length)
+        held = self._rows.held(sequence)
+        left = min(length, sequence.length - 1, held)
+        if left < held:
+            self._rows.cut(sequence, left)
+            self._rewound += max(0, min(length, held) - left)
 
     def _resume(self, sequence: Sequence, how: Callable[[], list[Action]]) -> None:
         if sequence.state is not State.IN_CALL:
             return  # it was aborted or timed out while the tool answered
-        self._in_call.discard(sequence)
-        self._make_ready(sequence)
+        self._scheduler.resume(sequence)
         self._follow(sequence, how())
-
-    def _make_ready(self, sequence: Sequence) -> None:
-        sequence.state = State.READY
-        self._ready.append(sequence)
 
     def _finish(self, sequence: Sequence, reason: FinishReason, message: str) -> None:
         if sequence.state is State.DONE:
             return
         self._outbox.append((sequence.listener, sequence.machine.finish(reason, message)))
-        self._release(sequence)
-
-    def _release(self, sequence: Sequence) -> None:
-        """Free the row, from whatever state; safe to repeat."""
-        if sequence.state is State.WAITING and sequence in self._waiting:
-            self._waiting.remove(sequence)
-            self._left_queue += 1
-        if sequence.state is State.READY:
-            self._ready.remove(sequence)
-        self._in_call.discard(sequence)
-        if sequence.row >= 0:
-            self._rows.remove(sequence)
-        sequence.state = State.DONE
+        self._scheduler.release(sequence, keep=reason != "error")
 
     def _deliver(self) -> None:
         """Hand the actions and times of this step to the event loop in one go."""
-        if self._loop is None:
+        outbox, self._outbox = self._outbox, []
+        times, self._times = self._times, StepTimes()
+        if not outbox and not times.any:
             return
         try:
-            if self._outbox:
-                batch, self._outbox = self._outbox, []
-                self._loop.call_soon_threadsafe(_call_listeners, batch)
-            if self._times.any:
-                times, self._times = self._times, StepTimes()
-                if self.observer is not None:
-                    self._loop.call_soon_threadsafe(self.observer, times)
+            self._post(self._tell, outbox, times)
         except RuntimeError:
             self._stopping = True  # the event loop has closed: nobody is left to serve
 
+    def _tell(self, outbox: Iterable[tuple[Listener, list[Action]]], times: StepTimes) -> None:
+        for listener, actions in outbox:
+            listener(actions)
+        if self.observer is not None and times.any:
+            self.observer(times)
+
     def _shut_down(self) -> None:
-        for sequence in [*self._waiting, *self._ready, *self._rows.decoding, *self._in_call]:
+        for sequence in self._scheduler.everyone:
             self._finish(sequence, "error", "the server is shutting down")
         self._deliver()
         self._stopping = True
 
 
-def _call_listeners(batch: Iterable[tuple[Listener, list[Action]]]) -> None:
-    for listener, actions in batch:
-        listener(actions)
+def _rows(limits: EngineLimits, device: torch.device) -> int:
+    """Rows of the cache: as many again as run at once, for sequences in tool calls and for what is kept. Where a row
+    takes all its memory from the start there are no more than the budget pays for."""
+    wanted = 2 * limits.max_sequences
+    return wanted if device.type == "cpu" else max(1, min(wanted, limits.budget // limits.max_model_len))

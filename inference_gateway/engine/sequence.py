@@ -10,6 +10,7 @@ from random import Random
 
 from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import Action, DecodingMachine
+from inference_gateway.engine.scoring import Score
 from inference_gateway.engine.stats import StepTimes
 
 Listener = Callable[[list[Action]], None]
@@ -17,7 +18,7 @@ Listener = Callable[[list[Action]], None]
 
 
 class State(enum.Enum):
-    """Waiting for a row; ready to have its pending tokens computed; decoding; in a tool call; done."""
+    """Without memory; with tokens to compute before its next one can be chosen; decoding; in a tool call; done."""
 
     WAITING = "waiting"
     READY = "ready"
@@ -35,6 +36,10 @@ class Sequence:
     listener: Listener
     state: State = State.WAITING
     row: int = -1
+    computed: int = 0
+    """Tokens that were in the cache when it was taken away, at most."""
+    prompt_scores: list[Score] | None = field(init=False)
+    """What the request asks to know of its prompt, as far as it is computed; ``None`` where nothing is left to tell."""
     arrived: float = field(default_factory=time.monotonic)
     last_token: float | None = None
     """When the newest token was chosen; ``None`` before the first."""
@@ -46,6 +51,7 @@ class Sequence:
 
     def __post_init__(self) -> None:
         sampling = self.request.sampling
+        self.prompt_scores = [] if self.request.prompt_logprobs else None
         self.random = Random(sampling.seed) if sampling.temperature > 0 else None
 
     def note_token(self, now: float, times: StepTimes) -> None:
@@ -58,6 +64,11 @@ class Sequence:
         else:
             times.first.append(now - self.arrived)
         self.last_token = now
+
+    @property
+    def may_reuse(self) -> bool:
+        """Whether it may begin with what others have computed: not where every token's logits are asked for."""
+        return self.prompt_scores is None
 
     @property
     def length(self) -> int:

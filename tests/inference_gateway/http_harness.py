@@ -20,7 +20,7 @@ from torch import Tensor
 
 from http_api import Tracing
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.engine.engine import EngineLimits
+from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence
 from inference_gateway.http import create_app
@@ -176,17 +176,17 @@ def tools_at(urls: Mapping[str, str]) -> ToolRegistry:
     return ToolRegistry.load(files=[], environ=environ)
 
 
-def random_backend(**limits: int) -> LocalBackend:
+def random_backend(**limits: Any) -> LocalBackend:
     """A small GPT-J of random weights, sampled for real."""
     return LocalBackend(
         random_model(),
         small_tokenizer(),
         "scripted",
-        EngineLimits(**{"max_model_len": 256, "max_sequences": 8} | limits),
+        EngineLimits(**{"max_model_len": 256, "max_sequences": 8, **limits}),
     )
 
 
-def scripted_backend(**limits: int) -> LocalBackend:
+def scripted_backend(**limits: Any) -> LocalBackend:
     """The same, but it writes `WRITES`."""
     backend = random_backend(**limits)
     backend._engine._sampler = Script(backend)

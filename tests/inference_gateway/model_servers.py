@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from torch import Tensor
 
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.engine.engine import EngineLimits
+from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence as Row
 from tests.support.models import SMALL, random_model

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.engine.engine import EngineLimits
+from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.settings import BUNDLED_MODEL
 from language_model.native import library
 

@@ -1,0 +1,67 @@
+"""The cache's rows beside a plain list of what each must hold, and the memory that they take."""
+
+from __future__ import annotations
+
+import random
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from language_model.config import GPTJConfig
+from language_model.kv_cache import KVCache
+from tests.support.models import SMALL
+
+
+def test_rows_hold_what_was_put_there() -> None:
+    cache, rng = KVCache(SMALL, 4, 64), random.Random(0)
+    expected: list[list[float]] = [[] for _ in range(4)]
+    for number in range(400):
+        row, other = rng.randrange(4), rng.randrange(4)
+        match rng.randrange(4):
+            case 0 if len(expected[row]) < 64:
+                cache.tokens[:, row, len(expected[row])] = float(number)
+                cache.lengths[row] += 1
+                expected[row].append(float(number))
+            case 1:
+                length = rng.randint(0, len(expected[row]))
+                cache.cut(row, length)
+                del expected[row][length:]
+            case 2:
+                cache.swap(row, other)
+                expected[row], expected[other] = expected[other], expected[row]
+            case 3 if row != other:
+                length = rng.randint(0, len(expected[row]))
+                cache.copy(row, other, length)
+                expected[other] = expected[row][:length]
+        assert cache.lengths == list(map(len, expected))
+        for at, values in enumerate(expected):
+            assert (cache.tokens[:, at, : len(values)] == torch.tensor(values).view(1, -1, 1, 1)).all()
+
+
+def test_what_a_row_lacks_cannot_be_copied_or_cut() -> None:
+    cache = KVCache(SMALL, 2, 64)
+    with pytest.raises(ValueError, match="cannot copy 1 tokens of row 0, which holds 0"):
+        cache.copy(0, 1, 1)
+    with pytest.raises(ValueError, match="cannot cut row 1 of 0 tokens to 2"):
+        cache.cut(1, 2)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there is memory taken page by page")
+def test_memory_is_taken_as_rows_fill_and_given_back_as_they_empty() -> None:
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+    config = GPTJConfig(vocab_size=16, n_positions=2048, n_embd=256, n_layer=4, n_head=4, rotary_dim=16)
+    before = resident()
+    cache = KVCache(config, 64, 2048)
+    row = cache.nbytes // 64
+    assert cache.nbytes == 2**30
+    assert resident() - before < row
+    cache.tokens[:, 3] = 1.0
+    cache.lengths[3] = 2048
+    assert row * 0.9 < resident() - before < row * 1.5
+    cache.cut(3, 100)
+    assert resident() - before < row * 0.5
+    assert (cache.tokens[:, 3, :100] == 1.0).all()
