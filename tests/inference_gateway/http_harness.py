@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from collections.abc import Sequence as Many
 from contextlib import asynccontextmanager
@@ -44,10 +45,11 @@ WRITES: Final = [
     ("-> 9] or", " not."),
     ("Wide:", WIDE),
     ("Long:", " on and on" * 60),
+    ("Slow:", " on and on" * 60),
     ("Plain:", " a plain text."),
 ]
 """What the model writes (the second) where a text ends with the first; the first rule that fits holds, without one
-it ends."""
+it ends. Steps with ``Slow:`` take a while, so that others have to wait."""
 
 CLOSED: Final = "http://127.0.0.1:9"
 """An address where nobody listens."""
@@ -61,9 +63,12 @@ class Script(Sampler):
         self._opening = frozenset(backend.vocabulary.opening_ids)
         self._bytes = backend.tokenizer.token_bytes
         encode = backend.tokenizer.encode
+        self._slow = tuple(encode("Slow:"))
         self._rules = [(cue.encode(), [*encode(reply), 0]) for cue, reply in WRITES]
 
     def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
+        if any(sequence.request.prompt_ids == self._slow for sequence in sequences):
+            time.sleep(0.02)
         return [(self._next(sequence), False) for sequence in sequences]
 
     def _next(self, sequence: Sequence) -> int:
