@@ -68,7 +68,7 @@ class Script(Sampler):
 
     def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
         if any(sequence.request.prompt_ids == self._slow for sequence in sequences):
-            time.sleep(0.02)
+            time.sleep(0.05)
         return [(self._next(sequence), False) for sequence in sequences]
 
     def _next(self, sequence: Sequence) -> int:

@@ -98,9 +98,9 @@ class BrainSampler(Sampler):
         return super().choose(torch.stack(thought), sequences, *args, **kwargs)
 
 
-def brainy_backend(**limits: int) -> LocalBackend:
+def brainy_backend(**limits: Any) -> LocalBackend:
     """The local engine with the brain."""
-    settings = EngineLimits(**{"max_model_len": 200, "max_sequences": 8} | limits)
+    settings = EngineLimits(**{"max_model_len": 200, "max_sequences": 8, **limits})
     backend = LocalBackend(random_model(), small_tokenizer(), "brain", settings)
     backend._engine._sampler = BrainSampler(backend)
     return backend
