@@ -5,7 +5,7 @@ VENV ?= .venv
 TORCH ?= cpu
 BIN := $(VENV)/bin
 PINS := requirements/torch-$(TORCH).txt requirements/dev.txt requirements/service-wiki_search-nodeps.txt
-ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli
+ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli bench
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-fast lint format proto bench evaluate model lock clean
@@ -47,7 +47,10 @@ proto: setup ## write toolformer/v1 anew from proto/
 	$(BIN)/python proto/generate.py
 
 bench: setup ## speed beside the named peers; writes benchmarks/results/
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/bench.txt
 	$(BIN)/python -m benchmarks.decode
+	$(BIN)/python -m benchmarks.services
+	$(BIN)/python -m benchmarks.wiki_search
 
 evaluate: setup ## 300 held-out prompts against a running stack (`make run` in another terminal)
 	$(BIN)/toolformer evaluate

@@ -44,8 +44,8 @@ BUNDLED: Final = "bundled"
 _HASH_BLOCK: Final = 1 << 20
 
 # Measured on a million generated passages (docs/performance.md), in bytes for each byte of the pages' file.
-_DISK_WHILE_BUILDING: Final = 4.0
-_DISK_OF_THE_INDEX: Final = 1.0
+_DISK_WHILE_BUILDING: Final = 4.5
+_DISK_OF_THE_INDEX: Final = 1.1
 _CUTTING_MB: Final = 80
 """Memory of a process that cuts, in MiB."""
 

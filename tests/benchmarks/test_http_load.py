@@ -1,0 +1,41 @@
+"""The load that services are measured with: every request once, honest about failures."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from benchmarks.http_load import get, measure, post, running
+from benchmarks.reports import percentiles, resident_mb
+
+
+async def test_every_request_is_sent_once_and_timed() -> None:
+    async with running("calculator") as service:
+        assert resident_mb(service.process) > 10
+        for clients in (1, 4):
+            requests = [post("/call", {"input": f"{number} + 1"}) for number in range(10)]
+            measured = await measure(service.url, [*requests, get("/health")], clients)
+            assert len(measured.latencies) == 11
+            assert sum(measured.latencies) <= clients * measured.seconds
+            assert measured.per_second == pytest.approx(11 / measured.seconds)
+        with pytest.raises(ExceptionGroup) as failed:
+            await measure(service.url, [get("/nothing")], 1)
+        [error] = failed.value.exceptions
+        assert "GET /nothing HTTP/1.1 was answered with HTTP/1.1 404" in str(error)
+
+
+async def test_a_service_that_cannot_start_says_why() -> None:
+    with pytest.raises(RuntimeError, match="IANA name"):
+        async with running("calendar", {"TIMEZONE": "Nowhere"}):
+            pass
+
+
+def test_percentiles_are_of_the_durations_in_milliseconds() -> None:
+    assert percentiles([number / 1_000 for number in range(101)]) == {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+    assert percentiles([0.25]) == {"p50": 250.0, "p95": 250.0, "p99": 250.0}
+
+
+def test_memory_of_a_process_that_is_not_there_is_unknown() -> None:
+    assert resident_mb(os.getpid()) > 10
+    assert resident_mb(2**30) == 0
