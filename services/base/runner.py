@@ -39,7 +39,7 @@ class ToolRunner:
 
     def __init__(self, info: ServiceInfo, engine: Engine, registry: CollectorRegistry) -> None:
         self.info = info
-        self._engine = engine
+        self.engine = engine
         self._not_ready: str | None = "it has not been started"
         self._loading: asyncio.Task[None] | None = None
         self._in_flight = 0
@@ -67,7 +67,7 @@ class ToolRunner:
     @property
     def version(self) -> str:
         """What outputs depend on besides the call: the service's version, and that of its data where it has some."""
-        data = self._engine.data_version if self._not_ready is None and isinstance(self._engine, HasData) else ""
+        data = self.engine.data_version if self._not_ready is None and isinstance(self.engine, HasData) else ""
         return f"{self.info.version}+{data}" if data else self.info.version
 
     async def end(self) -> None:
@@ -78,7 +78,7 @@ class ToolRunner:
                 await self._loading
         self._not_ready = "it is shutting down"
         try:
-            await self._engine.stop()
+            await self.engine.stop()
         except Exception:
             logger.exception("%s: the engine did not stop cleanly", self.info.service)
 
@@ -143,7 +143,7 @@ class ToolRunner:
         failure: ToolFailure
         try:
             async with asyncio.timeout(self.info.answer_seconds):
-                outcomes = await self._engine.answer(calls)
+                outcomes = await self.engine.answer(calls)
             _check(outcomes, len(calls))
             return outcomes
         except NotReady:
@@ -161,7 +161,7 @@ class ToolRunner:
     async def _load(self) -> None:
         began = time.perf_counter()
         try:
-            await self._engine.start()
+            await self.engine.start()
         except CannotStart as error:
             self._not_ready = f"it cannot start: {error}"
             logger.error("%s cannot start: %s", self.info.service, error)

@@ -28,6 +28,7 @@ RETRIEVER: Final = "retriever"
 PASSAGE_RETRIEVER: Final = "passage_retriever"
 READER: Final = "reader"
 FORMAT: Final = 1
+_REMEDY: Final = "copy or make the model again"
 
 Precision = Literal["float32", "bfloat16"]
 
@@ -166,7 +167,7 @@ def load_model(
             max_answer_tokens=settings.max_answer_tokens,
         )
     except (WeightsError, ValueError, OSError, RuntimeError) as error:
-        raise ModelError(f"the model at {folder} cannot be loaded: {error}") from error
+        raise ModelError(f"the model at {folder} cannot be loaded: {error}; {_REMEDY}") from error
     return Model(settings, retriever, reader)
 
 
@@ -188,7 +189,7 @@ def _tokenizer(folder: Path) -> Tokenizer:
     try:
         tokenizer: Tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
     except Exception as error:  # the library raises bare exceptions of its own
-        raise ModelError(f"{path} is not a tokenizer ({error})") from error
+        raise ModelError(f"{path} is not a tokenizer ({error}); {_REMEDY}") from error
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer

@@ -69,7 +69,10 @@ class T5Config:
             ValueError: the file is no JSON object, a field is missing or does not hold.
             OSError: it cannot be read.
         """
-        fields: Any = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            fields: Any = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise ValueError(f"{path} is no JSON ({error})") from error
         if not isinstance(fields, dict):
             raise ValueError(f"{path} holds no JSON object")
         try:

@@ -17,7 +17,8 @@ FORMAT: Final = 1
 """Raised whenever a folder's files change their meaning."""
 
 _FILES: Final = (WEIGHTS_NAME, "config.json", "shared_vocabulary.json", TOKENIZER_NAME)
-_REMEDY: Final = "make it with python -m services.translation.convert --model CHECKPOINT --out"
+REMEDY: Final = "make it with python -m services.translation.convert --model CHECKPOINT --out"
+"""For the end of a message, followed by the folder."""
 
 
 class UnusableModelError(Exception):
@@ -49,29 +50,29 @@ def read_manifest(folder: Path) -> Manifest:
         UnusableModelError: there is no folder, it was not finished, a file is missing or torn.
     """
     if not folder.is_dir():
-        raise UnusableModelError(f"there is no model folder at {folder}; {_REMEDY} {folder}")
+        raise UnusableModelError(f"there is no model folder at {folder}; {REMEDY} {folder}")
     try:
         manifest = Manifest.model_validate_json((folder / MANIFEST_NAME).read_bytes())
     except FileNotFoundError:
         raise UnusableModelError(
-            f"{folder} is not a finished model folder (it has no {MANIFEST_NAME}); {_REMEDY} {folder}"
+            f"{folder} is not a finished model folder (it has no {MANIFEST_NAME}); {REMEDY} {folder}"
         ) from None
     except ValidationError as error:
         raise UnusableModelError(
-            f"{folder / MANIFEST_NAME} cannot be read ({error.error_count()} faults); {_REMEDY} {folder}"
+            f"{folder / MANIFEST_NAME} cannot be read ({error.error_count()} faults); {REMEDY} {folder}"
         ) from error
     if manifest.format != FORMAT:
         raise UnusableModelError(
-            f"{folder} has format {manifest.format}, this service reads {FORMAT}; {_REMEDY} {folder}"
+            f"{folder} has format {manifest.format}, this service reads {FORMAT}; {REMEDY} {folder}"
         )
     for name in _FILES:
         if not (folder / name).is_file():
-            raise UnusableModelError(f"{folder} lacks {name}; {_REMEDY} {folder}")
+            raise UnusableModelError(f"{folder} lacks {name}; {REMEDY} {folder}")
     size = (folder / WEIGHTS_NAME).stat().st_size
     if size != manifest.model_bytes:
         raise UnusableModelError(
             f"{folder / WEIGHTS_NAME} has {size:,} bytes where its manifest says {manifest.model_bytes:,}: the copy is "
-            f"torn; copy it again, or {_REMEDY} {folder}"
+            f"torn; copy it again, or {REMEDY} {folder}"
         )
     return manifest
 

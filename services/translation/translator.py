@@ -14,6 +14,7 @@ from tokenizers import Tokenizer
 
 from services.translation.flores import ENGLISH
 from services.translation.model_folder import (
+    REMEDY,
     TOKENIZER_NAME,
     WEIGHTS_NAME,
     UnusableModelError,
@@ -70,13 +71,19 @@ class Translator:
             device = "cuda" if ctranslate2.get_cuda_device_count() else "cpu"
         if compute_type == "auto":
             compute_type = "float16" if device == "cuda" else "int8"
+        remedy = f"copy it again, or {REMEDY} {folder}"
         try:
             self._tokenizer = Tokenizer.from_file(str(folder / TOKENIZER_NAME))
+        except Exception as error:  # the package raises nothing more special
+            raise UnusableModelError(f"{folder / TOKENIZER_NAME} cannot be loaded ({error}); {remedy}") from error
+        try:
             self._model = ctranslate2.Translator(
                 str(folder), device=device, compute_type=compute_type, intra_threads=threads
             )
-        except Exception as error:  # the tokenizers package raises nothing more special
-            raise UnusableModelError(f"{folder} cannot be loaded on {device} as {compute_type}: {error}") from error
+        except Exception as error:  # whatever the library raises, IndexError among them
+            raise UnusableModelError(
+                f"{folder} cannot be loaded on {device} as {compute_type} ({error}); {remedy}"
+            ) from error
         digests = [file_digest(folder / name) for name in (WEIGHTS_NAME, TOKENIZER_NAME)]
         self.version = str((self.manifest, *digests, compute_type, self.beam_size))
         """Says what a translation depends on besides its text."""

@@ -18,19 +18,13 @@ from services.wiki_search.app import INFO
 from services.wiki_search.manifest import read_manifest
 from tests.http_api.process import ServerProcess, started
 from tests.services.test_base_readmes import as_request, comparable, shown
-from tests.services.wiki_search_pages import build, write_small_encyclopedia
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
 
 
 @pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("wiki_search")
-    count = write_small_encyclopedia(folder / "pages.jsonl")
-    done = build(folder / "pages.jsonl", folder / "index")
-    assert done.returncode == 0, done.stderr
-    assert read_manifest(folder / "index").pages == count
-    return folder / "index"
+def index(wiki_index: Path) -> Path:
+    return wiki_index
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
