@@ -120,6 +120,8 @@ class ServiceInfo:
     """Calls in one ``POST /calls``."""
     max_body_bytes: int = 1_048_576
     """Bytes of one request body; a larger one is refused with 413."""
+    takes_input: bool = True
+    """Whether there is anything to say to the tool; if not, an MCP client may leave the input out."""
     takes_context: bool = False
     """Whether the engine is told `Call.date`."""
     max_in_flight: int = 256

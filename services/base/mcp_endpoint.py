@@ -29,6 +29,12 @@ class Arguments(BaseModel):
     date: Day | None = Field(None, description="The day to take for today; by default the tool's own clock.")
 
 
+class ArgumentsWithoutInput(Arguments):
+    """The same for a tool that takes no input."""
+
+    input: UnicodeText = ""
+
+
 class McpEndpoint:
     """An ASGI app for ``/mcp``; it serves while `running` is entered.
 
@@ -39,7 +45,8 @@ class McpEndpoint:
 
     def __init__(self, runner: ToolRunner) -> None:
         self._runner = runner
-        self._tool = _describe(runner.info)
+        self._arguments = Arguments if runner.info.takes_input else ArgumentsWithoutInput
+        self._tool = _describe(runner.info, self._arguments)
         self._sessions: StreamableHTTPSessionManager | None = None
 
     @contextlib.asynccontextmanager
@@ -84,7 +91,7 @@ class McpEndpoint:
         if params.name != self._tool.name:
             return _failed(f"there is no tool {params.name[:100]!r} here; the one tool is {self._tool.name!r}")
         try:
-            arguments = Arguments.model_validate(params.arguments or {})
+            arguments = self._arguments.model_validate(params.arguments or {})
         except ValidationError as error:
             problem = error.errors()[0]
             field = ".".join(map(str, problem["loc"]))[:100]
@@ -102,8 +109,9 @@ def _failed(message: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
 
 
-def _describe(info: ServiceInfo) -> Tool:
-    schema = Arguments.model_json_schema()
+def _describe(info: ServiceInfo, arguments: type[Arguments]) -> Tool:
+    schema = arguments.model_json_schema()
+    del schema["title"], schema["description"]  # of this code, not of the tool
     schema["properties"]["input"]["description"] = info.input_description
     schema["properties"]["input"]["examples"] = [info.example_input]
     if not info.takes_context:

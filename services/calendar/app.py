@@ -25,6 +25,7 @@ INFO = ServiceInfo(
     input_description="Nothing: the empty text.",
     example_input="",
     example_output="Today is Friday, November 20, 2026.",
+    takes_input=False,
     takes_context=True,
 )
 
