@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import openai
 import pytest
 
-from tests.inference_gateway.http_harness import Gateway
+from tests.inference_gateway.http_harness import Gateway, gateway
 from tests.inference_gateway.test_http_lifecycle import not_loaded_yet
 
 
@@ -40,6 +40,59 @@ async def test_our_own_fields_pass_as_extra_ones(client: openai.AsyncOpenAI) -> 
     assert completion.choices[0].text == " Now"
     assert completion.choices[0].model_extra is not None
     assert completion.choices[0].model_extra["tool_calls"][0]["output"] == "Today is Friday, November 20, 2026."
+
+
+async def test_log_probabilities_and_sampling(client: openai.AsyncOpenAI) -> None:
+    completion = await client.completions.create(
+        model="scripted",
+        prompt="Sum:",
+        max_tokens=40,
+        logprobs=2,
+        temperature=0.5,
+        top_p=0.5,
+        seed=1,
+        presence_penalty=0.1,
+        frequency_penalty=0.1,
+        logit_bias={"5": -1},
+        stop=["\n"],
+        user="somebody",
+        n=1,
+        best_of=1,
+    )
+    [choice] = completion.choices
+    told = choice.logprobs
+    assert told is not None
+    assert told.tokens is not None
+    assert told.token_logprobs is not None
+    assert told.text_offset is not None
+    assert told.top_logprobs is not None
+    assert "".join(told.tokens) == choice.text
+    assert len(told.tokens) == len(told.token_logprobs) == len(told.top_logprobs)
+    assert [choice.text[at:].startswith(token) for at, token in zip(told.text_offset, told.tokens, strict=True)]
+    stream = await client.completions.create(
+        model="scripted", prompt="Sum:", max_tokens=40, logprobs=0, stream=True, extra_body={"top_k": 5}
+    )
+    tokens = ""
+    async for chunk in stream:
+        for part in chunk.choices:
+            tokens += "".join(part.logprobs.tokens or []) if part.logprobs else ""
+    assert tokens == " It is [Calculator(24 * 17) -> 408] 408 books."
+
+
+async def test_a_key_is_sent_and_shares_are_told_of() -> None:
+    async with (
+        gateway(api_keys="alice:k-1", key="k-1", key_requests_per_minute=1) as running,
+        openai.AsyncOpenAI(base_url=f"{running.url}/v1", api_key="k-1", max_retries=0) as known,
+        openai.AsyncOpenAI(base_url=f"{running.url}/v1", api_key="k-2", max_retries=0) as stranger,
+    ):
+        with pytest.raises(openai.AuthenticationError) as refused:
+            await stranger.models.list()
+        assert refused.value.code == "invalid_api_key"
+        assert (await known.completions.create(model="scripted", prompt="Plain:")).choices[0].text == " a plain text."
+        with pytest.raises(openai.RateLimitError) as limited:
+            await known.completions.create(model="scripted", prompt="Plain:")
+        assert limited.value.code == "rate_limit_exceeded"
+        assert int(limited.value.response.headers["retry-after"]) > 0
 
 
 async def test_a_stream_with_tool_events_and_usage(client: openai.AsyncOpenAI) -> None:
