@@ -103,7 +103,9 @@ async def stream_completion(url: str, body: Mapping[str, Any], printer: Completi
         async with (
             asyncio.timeout(seconds),
             httpx.AsyncClient(timeout=httpx.Timeout(seconds, connect=5.0), trust_env=not local) as client,
-            client.stream("POST", f"{url.rstrip('/')}/v1/completions", json={**body, "stream": True}) as response,
+            client.stream(
+                "POST", f"{url.rstrip('/')}/v1/completions", json={**body, "stream": True}, headers=_credentials()
+            ) as response,
         ):
             if response.status_code != httpx.codes.OK:
                 raise CommandError(_refusal(response.status_code, await response.aread()))
@@ -121,6 +123,12 @@ async def stream_completion(url: str, body: Mapping[str, Any], printer: Completi
         ) from None
     except httpx.TransportError as error:
         raise CommandError(f"the connection to {url} broke off: {error or type(error).__name__}") from None
+
+
+def _credentials() -> dict[str, str]:
+    """The API key of ``TOOLFORMER_API_KEY``, for a gateway that asks for one."""
+    key = os.environ.get("TOOLFORMER_API_KEY", "").strip()
+    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 async def _print_stream(chunks: AsyncIterator[bytes], printer: CompletionPrinter) -> None:

@@ -23,10 +23,11 @@ def chunk(text: str, *, finish: str | None = None, tool_calls: list[dict[str, An
 
 @dataclass
 class Gateway:
-    """Where it listens, and the bodies of the requests it had."""
+    """Where it listens, and the bodies and heads (in lower case) of the requests it had."""
 
     url: str
     asked: list[dict[str, Any]] = field(default_factory=list)
+    heads: list[str] = field(default_factory=list)
 
 
 @contextlib.asynccontextmanager
@@ -37,6 +38,7 @@ async def gateway(pieces: Sequence[bytes], status: str = "200 OK", *, hold: bool
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
         length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+        served.heads.append(head)
         served.asked.append(json.loads(await reader.readexactly(length)))
         writer.write(f"HTTP/1.1 {status}\r\nConnection: close\r\nContent-Type: text/event-stream\r\n\r\n".encode())
         for piece in pieces:

@@ -44,6 +44,16 @@ async def test_every_option_reaches_the_gateway() -> None:
     ]
 
 
+async def test_an_api_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with gateway([STREAM]) as served:
+        printer = CompletionPrinter(None, Console(file=io.StringIO()))
+        for key in ("", "k-1"):
+            monkeypatch.setenv("TOOLFORMER_API_KEY", key)
+            await stream_completion(served.url, {"prompt": "Hi"}, printer, seconds=60)
+    assert ["authorization: bearer k-1\r\n" in head for head in served.heads] == [False, True]
+    assert "authorization" not in served.heads[0]
+
+
 async def test_no_tools_means_none() -> None:
     async with gateway([STREAM]) as served:
         assert (await run("complete", "Hi", "--no-tools", "--url", served.url))[0] == 0
