@@ -30,7 +30,7 @@ from http_api import configure_logging, serve
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import Done
-from inference_gateway.engine.engine import EngineLimits
+from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings
 from toolformer.tools import ToolRegistry

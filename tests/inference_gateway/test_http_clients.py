@@ -48,6 +48,7 @@ async def test_log_probabilities_and_sampling(client: openai.AsyncOpenAI) -> Non
         prompt="Sum:",
         max_tokens=40,
         logprobs=2,
+        echo=True,
         temperature=0.5,
         top_p=0.5,
         seed=1,
@@ -67,6 +68,7 @@ async def test_log_probabilities_and_sampling(client: openai.AsyncOpenAI) -> Non
     assert told.text_offset is not None
     assert told.top_logprobs is not None
     assert "".join(told.tokens) == choice.text
+    assert choice.text.startswith("Sum: It is")
     assert len(told.tokens) == len(told.token_logprobs) == len(told.top_logprobs)
     assert [choice.text[at:].startswith(token) for at, token in zip(told.text_offset, told.tokens, strict=True)]
     stream = await client.completions.create(

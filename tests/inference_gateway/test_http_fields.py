@@ -113,6 +113,36 @@ async def test_log_probabilities_are_the_model_s_own(sampling: dict[str, Any]) -
     assert named["logprobs"]["token_logprobs"] == logprobs["token_logprobs"]
 
 
+@pytest.mark.parametrize("max_tokens", [0, 4])
+async def test_an_echoed_prompt_is_scored(max_tokens: int) -> None:
+    fields = {"echo": True, "logprobs": 2, "tools": [], "max_tokens": max_tokens, "return_token_ids": True}
+    async with gateway(make=random_backend) as running:
+        answer = await running.complete(["Each of the 24 boxes", [70, 71, 72]], **fields)
+        again = await running.complete(["Each of the 24 boxes", [70, 71, 72]], **fields)
+        stream = await running.stream(["Each of the 24 boxes", [70, 71, 72]], **fields, n=2)
+    assert [choice["logprobs"]["tokens"] for choice in again["choices"]] == [
+        choice["logprobs"]["tokens"] for choice in answer["choices"]
+    ]
+    for choice in answer["choices"]:
+        logprobs, prompt = choice["logprobs"], choice["prompt_token_ids"]
+        ids = prompt + choice["token_ids"]
+        assert {len(values) for values in logprobs.values()} == {len(ids)} == {len(prompt) + max_tokens}
+        assert (logprobs["token_logprobs"][0], logprobs["top_logprobs"][0]) == (None, None)
+        for index in range(1, len(ids)):
+            expected = log_probabilities(ids[:index])
+            assert logprobs["token_logprobs"][index] == pytest.approx(float(expected[ids[index]]), abs=1e-4)
+            assert max(logprobs["top_logprobs"][index].values()) == pytest.approx(float(expected.max()), abs=1e-4)
+        for name, offset in zip(logprobs["tokens"], logprobs["text_offset"], strict=True):
+            assert name.startswith("bytes:") or choice["text"][offset:].startswith(name)
+        for index in (2 * choice["index"], 2 * choice["index"] + 1):
+            chunks = [chunk for chunk in stream.choices if chunk["index"] == index]
+            assert stream.text(index) == choice["text"]
+            streamed = joined([chunk["logprobs"] for chunk in chunks if chunk["logprobs"]])
+            for name in ("tokens", "text_offset"):
+                assert streamed[name] == logprobs[name]
+            assert streamed["token_logprobs"][1:] == pytest.approx(logprobs["token_logprobs"][1:], abs=1e-4)
+
+
 async def test_a_result_s_tokens_have_no_log_probability(tooled: Gateway) -> None:
     [choice] = (await tooled.complete("Sum:", logprobs=0))["choices"]
     logprobs = choice["logprobs"]

@@ -88,8 +88,9 @@ async def test_a_run_is_counted(values: dict[tuple[str, ...], float]) -> None:
     for name in GAUGES:
         assert values[name,] == 0
     made = values["prompt_tokens_total",] + values["generation_tokens_total",] + values["tool_tokens_total",]
-    assert made / 2 < values["computed_tokens_total",] <= made
-    assert values["recomputed_tokens_total",] == 0
+    assert made / 3 < values["computed_tokens_total",] <= made
+    # What is rolled back may need the token before it once more; a call that was answered needs nothing.
+    assert values["recomputed_tokens_total",] <= values["tool_calls_total", "Calculator", "repeated_call"]
     assert values["prefix_cache_hits_total",] <= values["prefix_cache_queries_total",]
 
 
@@ -106,12 +107,15 @@ async def test_a_run_is_timed(values: dict[tuple[str, ...], float]) -> None:
     assert waited < values["e2e_request_latency_seconds_sum",]
 
 
-async def test_what_waits_and_what_is_held_is_gauged() -> None:
-    async with (
-        tool_service.serve(tool_service.silent) as tool,
-        gateway({"Calculator": tool.url}, {"max_sequences": 2}) as running,
-    ):
-        body = {"prompt": ["Sum:"] * 5, "max_tokens": 40, "stream": True, "stream_tool_events": True}
+async def test_what_is_held_during_calls_is_gauged() -> None:
+    async with tool_service.serve(tool_service.silent) as tool, gateway({"Calculator": tool.url}) as running:
+        body = {
+            "prompt": ["Sum:"] * 2,
+            "max_tokens": 40,
+            "tool_timeout": 60,
+            "stream": True,
+            "stream_tool_events": True,
+        }
         async with running.http.stream("POST", "/v1/completions", json=body) as response:
             told = ""
             async for piece in response.aiter_text():
@@ -119,10 +123,9 @@ async def test_what_waits_and_what_is_held_is_gauged() -> None:
                 if told.count("call_started") == 2:
                     break
             values = await scraped(running)
-    assert (values["num_requests_in_call",], values["num_requests_waiting",]) == (2, 3)
-    assert values["num_requests_running",] == 0
+    assert (values["num_requests_in_call",], values["num_requests_running",]) == (2, 0)
     assert 0 < values["kv_cache_usage_perc",] <= 1
-    assert values["kv_held_bytes",] >= 0
+    assert values["kv_held_bytes",] > 0
 
 
 def test_completions_of_a_backend_without_an_engine_are_watched_from_outside() -> None:
@@ -152,6 +155,16 @@ def test_completions_of_a_backend_without_an_engine_are_watched_from_outside() -
     assert value("time_to_first_token_seconds_count") == 1
     assert value("inter_token_latency_seconds_count") == 2
     assert value("e2e_request_latency_seconds_count") == 2
+
+
+async def test_prompts_that_begin_alike_are_found_in_the_cache(plain: Gateway) -> None:
+    prompt = "Each of the 24 boxes holds 17 books. " * 4
+    usages = [(await plain.complete(prompt))["usage"] for _ in range(2)]
+    cached = [usage["prompt_tokens_details"]["cached_tokens"] for usage in usages]
+    assert cached[0] == 0 < cached[1] < usages[1]["prompt_tokens"]
+    values = await scraped(plain)
+    assert values["prefix_cache_hits_total",] == cached[1]
+    assert values["prefix_cache_queries_total",] >= sum(usage["prompt_tokens"] for usage in usages) - 2
 
 
 async def test_times_of_the_engine_are_told_while_it_runs(plain: Gateway) -> None:
