@@ -9,7 +9,7 @@ from __future__ import annotations
 import http
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from fastapi import FastAPI, Request
@@ -180,19 +180,25 @@ def _explain_framework_error(request: Request, error: HTTPException) -> ApiError
     return ApiError(error.status_code, message, code=code, headers=headers)
 
 
+def invalid_fields(problems: Sequence[Mapping[str, Any]]) -> ApiError:
+    """The error (422) for what pydantic found wrong with a body, in the form of its ``errors()``; at least one."""
+    first, *others = problems
+    param = ".".join(str(part) for part in first["loc"])[:LONGEST_PARAM] or None
+    more = f" (and {len(others)} more)" if others else ""
+    return ApiError(422, _explain_field(str(first["type"]), param, str(first["msg"])) + more, param=param)
+
+
 def _explain_validation_error(error: RequestValidationError) -> ApiError:
-    first, *others = error.errors()
-    kind, place = str(first["type"]), first["loc"]
-    if kind == "json_invalid":
+    first = error.errors()[0]
+    place = first["loc"]
+    if first["type"] == "json_invalid":
         detail = first.get("ctx", {}).get("error", "syntax error")
         position = place[1] if len(place) > 1 else 0
         message = f"the body is not valid JSON: {detail} at character {position}; correct it and send it again"
         return ApiError(400, message, code="invalid_json")
 
     # The first part says where the value travelled (body, query, path); the rest is the field's own path.
-    param = ".".join(str(part) for part in place[1:])[:LONGEST_PARAM] or None
-    more = f" (and {len(others)} more)" if others else ""
-    return ApiError(422, _explain_field(kind, param, str(first["msg"])) + more, param=param)
+    return invalid_fields([{**problem, "loc": problem["loc"][1:]} for problem in error.errors()])
 
 
 def _explain_field(kind: str, param: str | None, told: str) -> str:

@@ -19,6 +19,11 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 """The id of the request that is being answered here; empty outside of one."""
 
 
+def adopted(given: str) -> str:
+    """The id for a request whose client gave ``given``: that, or a new one where it makes no sense."""
+    return given if _SENSIBLE.fullmatch(given) else uuid.uuid4().hex
+
+
 class RequestId:
     """Plain ASGI middleware: `request_id` below, and the header ``X-Request-Id`` of every response."""
 
@@ -30,8 +35,7 @@ class RequestId:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        given = Headers(scope=scope).get(REQUEST_ID_HEADER, "")
-        own = given if _SENSIBLE.fullmatch(given) else uuid.uuid4().hex
+        own = adopted(Headers(scope=scope).get(REQUEST_ID_HEADER, ""))
 
         async def labelled_send(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
@@ -49,7 +50,11 @@ class _DrainEnd:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, saying in our log when it accepts requests and when it begins to drain."""
+    """uvicorn, saying in our log when it accepts requests and when it begins to drain, and telling ``on_drain``."""
+
+    def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._on_drain = on_drain
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -61,11 +66,20 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         logger.info("draining: no new requests, %d in progress", len(self.server_state.tasks))
+        self._on_drain()
         await super().shutdown(sockets)
         logger.info("stopped")
 
 
-def serve(app: ASGIApp, host: str, port: int, *, drain_seconds: int = 30, max_connections: int = 2048) -> NoReturn:
+def serve(
+    app: ASGIApp,
+    host: str,
+    port: int,
+    *,
+    drain_seconds: int = 30,
+    max_connections: int = 2048,
+    on_drain: Callable[[], None] = lambda: None,
+) -> NoReturn:
     """Serve ``app`` until SIGTERM or SIGINT, then drain and exit with status 0.
 
     Call `configure_logging` before. At the signal the port closes at once; requests in progress get ``drain_seconds``
@@ -77,6 +91,7 @@ def serve(app: ASGIApp, host: str, port: int, *, drain_seconds: int = 30, max_co
         port: the TCP port; 0 takes a free one, which the log names.
         drain_seconds: how long a drain may take.
         max_connections: connections the operating system may keep waiting to be accepted.
+        on_drain: called in the event loop when a drain begins, for what the app serves beside HTTP.
 
     Raises:
         SystemExit: always; 0 after a drain, another number when the port cannot be had or the app does not start.
@@ -97,7 +112,7 @@ def serve(app: ASGIApp, host: str, port: int, *, drain_seconds: int = 30, max_co
         backlog=max_connections,
         server_header=False,
     )
-    server = _Server(config)
+    server = _Server(config, on_drain)
     with listener:
         server.run(sockets=[listener])
     sys.exit(0 if server.started else 1)

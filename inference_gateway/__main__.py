@@ -29,7 +29,9 @@ def main() -> NoReturn:
         print(f"inference_gateway: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure_logging(settings.log_level, settings.log_format)
-    serve(app, settings.host, settings.port, drain_seconds=settings.drain_seconds)
+    rpc = app.state.grpc_server
+    on_drain = rpc.drain if rpc else lambda: None
+    serve(app, settings.host, settings.port, drain_seconds=settings.drain_seconds, on_drain=on_drain)
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ class GatewaySettings(BaseSettings):
 
     host: str = "127.0.0.1"
     port: int = Field(8080, ge=0, le=65535, description="0 takes a free port")
+    grpc_port: int | None = Field(None, ge=0, le=65535, description="gRPC as well, there; 0 takes a free port")
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: LogFormat = Field("text", description="text for people, json for machines")
     log_prompts: bool = Field(False, description="whether the log holds prompts and completions")

@@ -34,11 +34,11 @@ class RequireKey:
         if scope["type"] != "http":
             return  # The server closes what is not answered; nothing but HTTP is served here.
         client = None
-        if self._keys.required and scope["path"] not in self._open:
-            scheme, _, presented = Headers(scope=scope).get("authorization", "").partition(" ")
-            client = self._keys.name_of(presented.strip()) if scheme.lower() == "bearer" else None
-            if client is None:
-                await error_response(_refusal(given=bool(presented)))(scope, receive, send)
+        if scope["path"] not in self._open:
+            try:
+                client = client_of(self._keys, Headers(scope=scope).get("authorization", ""))
+            except ApiError as refusal:
+                await error_response(refusal)(scope, receive, send)
                 return
         scope.setdefault("state", {})["client"] = client
         await self.app(scope, receive, send)
@@ -61,12 +61,29 @@ class Admission:
             with self._quotas.admitted(scope["state"]["client"]):
                 await self.app(scope, receive, send)
         except OverQuota as over:
-            seconds = max(1, math.ceil(over.retry_after))
-            status, code = (503, "busy") if over.everybody else (429, "rate_limit_exceeded")
-            error = ApiError(
-                status, f"{over}; try again in {seconds} s", code=code, headers={"Retry-After": str(seconds)}
-            )
-            await error_response(error)(scope, receive, send)
+            await error_response(no_room(over))(scope, receive, send)
+
+
+def client_of(keys: ApiKeys, authorization: str) -> str | None:
+    """The name of the key in ``authorization``, ``Bearer <key>``; ``None`` where no keys are asked for.
+
+    Raises:
+        ApiError: 401 if it holds none of ``keys``.
+    """
+    if not keys.required:
+        return None
+    scheme, _, presented = authorization.partition(" ")
+    client = keys.name_of(presented.strip()) if scheme.lower() == "bearer" else None
+    if client is None:
+        raise _refusal(given=bool(presented))
+    return client
+
+
+def no_room(over: OverQuota) -> ApiError:
+    """What a client is told that is not let in now."""
+    seconds = max(1, math.ceil(over.retry_after))
+    status, code = (503, "busy") if over.everybody else (429, "rate_limit_exceeded")
+    return ApiError(status, f"{over}; try again in {seconds} s", code=code, headers={"Retry-After": str(seconds)})
 
 
 def _refusal(*, given: bool) -> ApiError:

@@ -57,6 +57,9 @@ def create_app(
         cache: keeps tools' results; by default none are kept.
         tracing: where spans go; by default what the environment says.
 
+    Returns:
+        The app. Its ``state.grpc_server`` is what serves gRPC beside it while it runs, or ``None``.
+
     Raises:
         SettingsError: if ``settings`` are to be read from the environment and a variable there cannot hold, or if the
             API keys cannot be read.
@@ -67,7 +70,7 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         try:
-            async with gateway.running():
+            async with gateway.running(), rpc.running() if rpc else contextlib.nullcontext():
                 yield
         finally:
             await tracing.close()
@@ -92,7 +95,15 @@ def create_app(
     app.add_middleware(Admission, quotas=quotas, path=COMPLETIONS_PATH)
     app.add_middleware(RequireKey, keys=keys, open_paths=open_paths(settings))
     install_error_handlers(app)
-    gateway = Gateway(load_backend, registry, settings, install_metrics(app), keys, cache, tracing.tracer)
+    metrics = install_metrics(app)
+    gateway = Gateway(load_backend, registry, settings, metrics, keys, cache, tracing.tracer)
+    rpc = None
+    if settings.grpc_port is not None:
+        # Imported here: grpc takes its time, and mostly nobody asks for it.
+        from inference_gateway.grpc_api.server import GrpcServer
+
+        rpc = GrpcServer(gateway, quotas, metrics, tracing.tracer)
+    app.state.grpc_server = rpc
     if origins := [origin.strip() for origin in settings.cors_origins.split(",") if origin.strip()]:
         app.add_middleware(
             CORSMiddleware,

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from services.calculator.app import build_app as calculator
 from services.calendar.app import build_app as calendar
 from tests.inference_gateway.http_harness import Gateway, gateway, serving
+from tests.support.models import SMALL, random_model
+from tests.support.vocabularies import small_tokenizer
 
 
 @pytest.fixture
@@ -27,3 +31,12 @@ async def tooled() -> AsyncIterator[Gateway]:
         gateway({"Calculator": calculator_url, "Calendar": calendar_url}) as running,
     ):
         yield running
+
+
+@pytest.fixture(scope="session")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint directory of random weights, as the gateway loads it."""
+    directory = tmp_path_factory.mktemp("gptj-random")
+    random_model(dataclasses.replace(SMALL, n_positions=2048)).save_pretrained(directory)
+    small_tokenizer()._backend.save(str(directory / "tokenizer.json"))
+    return directory

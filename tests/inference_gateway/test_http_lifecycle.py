@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import json
 import os
 import signal
@@ -22,8 +21,6 @@ from inference_gateway.settings import GatewaySettings, SettingsError
 from language_model.config import CheckpointError
 from tests.http_api.process import started
 from tests.inference_gateway.http_harness import scripted_backend, serving, tools_at
-from tests.support.models import SMALL, random_model
-from tests.support.vocabularies import small_tokenizer
 
 
 @asynccontextmanager
@@ -75,15 +72,6 @@ async def test_a_model_that_cannot_be_loaded_is_told_of() -> None:
         assert answer.status_code == 503
         assert "config.json is missing" in answer.json()["error"]["message"]
         assert (await http.get("/health")).status_code == 200
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint directory of random weights, as the gateway loads it."""
-    directory = tmp_path_factory.mktemp("gptj-random")
-    random_model(dataclasses.replace(SMALL, n_positions=2048)).save_pretrained(directory)
-    small_tokenizer()._backend.save(str(directory / "tokenizer.json"))
-    return directory
 
 
 @pytest.mark.slow

@@ -1,0 +1,11 @@
+"""The gateway over gRPC: ``proto/toolformer/v1``, with the same completions and limits as over HTTP.
+
+- ``messages.py``: requests and events as messages
+- ``status.py``: errors as gRPC statuses with details
+- ``access.py``: API keys in front of every method
+- ``calls.py``: what happens around each RPC: its id, span, log line, count and room
+- ``service.py``: ``CompletionService``
+- ``server.py``: the server, with health and reflection, from start to drain
+
+Only who asks for a port (`GatewaySettings.grpc_port`) imports this, since grpc takes its time.
+"""

@@ -1,0 +1,84 @@
+"""Completion requests and events as messages of ``proto/toolformer/v1``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from pydantic import ValidationError
+
+from http_api import ApiError
+from http_api.errors import invalid_fields
+from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta, TokenLogprob
+from inference_gateway.http.choices import Progress, total_usage
+from inference_gateway.http.protocol import CompletionBody
+from inference_gateway.http.response import ToolCall
+from toolformer.v1 import completion_pb2 as pb
+
+
+def body_of(request: pb.CompletionRequest) -> CompletionBody:
+    """``request`` as the body that REST would have received: one set of checks for both.
+
+    Raises:
+        ApiError: 422 naming the first field at fault.
+    """
+    fields = MessageToDict(request, preserving_proto_field_name=True)
+    ids = fields.pop("prompt_token_ids", None)
+    if (ids is None) == ("prompt" not in fields):
+        told = "only one of" if ids else "one of"
+        raise ApiError(422, f"set {told} 'prompt' and 'prompt_token_ids', and not empty", param="prompt")
+    try:
+        return CompletionBody.model_validate(fields if ids is None else {**fields, "prompt": ids})
+    except ValidationError as error:
+        raise invalid_fields(error.errors()) from error
+
+
+def renamed(error: ApiError, request: pb.CompletionRequest) -> ApiError:
+    """``error`` with the field's name in ``request`` where REST has another one for it."""
+    if request.prompt or not request.prompt_token_ids or (error.param or "").partition(".")[0] != "prompt":
+        return error
+    param = (error.param or "").replace("prompt", "prompt_token_ids", 1)
+    message = error.message.replace("'prompt", "'prompt_token_ids")
+    return ApiError(error.status, message, type=error.type, param=param, code=error.code, headers=error.headers)
+
+
+def message_of(event: Event, progress: Progress) -> pb.CompletionEvent | None:
+    """``event``, which ``progress`` has taken; ``None`` for what no message tells."""
+    match event:
+        case TextDelta(text, tokens):
+            wanted = progress.plan.token_ids or progress.plan.logprobs is not None
+            return pb.CompletionEvent(text_delta=pb.TextDelta(text=text, tokens=_tokens(tokens) if wanted else ()))
+        case CallStarted(tool, input, offset):
+            return pb.CompletionEvent(call_started=pb.CallStarted(tool=tool, input=input, offset=offset))
+        case CallFinished():
+            return pb.CompletionEvent(call_finished=_tool_call(progress.tool_calls[-1]))
+        case Finished():
+            return pb.CompletionEvent(
+                finished=pb.Finished(
+                    finish_reason=progress.finish_reason,
+                    timed_out=progress.timed_out,
+                    tool_calls=map(_tool_call, progress.tool_calls),
+                    usage=pb.Usage(**total_usage([progress], 1).model_dump()),
+                )
+            )
+        case _:
+            return None
+
+
+def _tool_call(call: ToolCall) -> pb.ToolCall:
+    # What a tool sent may hold half of a surrogate pair, which JSON can carry and a message cannot.
+    fields: dict[str, Any] = {
+        name: _encodable(value) if isinstance(value, str) else value for name, value in call.model_dump().items()
+    }
+    return pb.ToolCall(**fields)
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _tokens(tokens: Iterable[TokenLogprob]) -> Iterable[pb.Token]:
+    for token in tokens:
+        top = [pb.TopToken(id=id, logprob=logprob) for id, logprob in token.top]
+        yield pb.Token(id=token.id, logprob=token.logprob, top=top)
