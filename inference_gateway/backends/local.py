@@ -125,7 +125,7 @@ class LocalBackend:
 
     def observe(self, observer: Observer) -> None:
         """Tell ``observer`` the times of each step; to be set before :meth:`start`."""
-        self._engine.observer = observer
+        self._engine.observe(observer)
 
     def stats(self) -> EngineStats:
         """Counts for metrics."""

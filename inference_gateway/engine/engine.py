@@ -11,7 +11,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -19,12 +19,13 @@ from torch import Tensor
 from inference_gateway.core import CompletionRequest, FinishReason
 from inference_gateway.decoding import Action, DecodingMachine, Keep, Pause
 from inference_gateway.engine.limits import EngineLimits
+from inference_gateway.engine.outbox import Outbox
 from inference_gateway.engine.rows import RowTable
 from inference_gateway.engine.sampling import Sampler, Scored
 from inference_gateway.engine.scheduler import Scheduler, Work
 from inference_gateway.engine.scoring import UNSCORED, score
 from inference_gateway.engine.sequence import Listener, Sequence, State
-from inference_gateway.engine.stats import EngineStats, Observer, StepTimes
+from inference_gateway.engine.stats import EngineStats, Observer
 from language_model.gptj import GPTJ
 from toolformer.api_call import SplicedResult
 
@@ -42,22 +43,21 @@ class Engine:
         self._scheduler = Scheduler(self._rows, limits)
         self._sampler = sampler
         self._commands: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._outbox: list[tuple[Listener, list[Action]]] = []
-        self._post: Callable[..., object] = lambda call, *arguments: call(*arguments)
-        """Has a function called in the event loop; at once, as long as there is none."""
+        self._outbox = Outbox()
         self._thread: threading.Thread | None = None
         self._stopping = False
         self._computed = self._generated = self._rewound = 0
         self._submitted = 0
-        self.observer: Observer | None = None
-        """Told the times of each step, in the event loop; to be set before :meth:`start`."""
-        self._times = StepTimes()
 
     # From the event loop -------------------------------------------------------------------------------------------
 
+    def observe(self, observer: Observer) -> None:
+        """Tell ``observer`` the times of steps, in the event loop; to be set before :meth:`start`."""
+        self._outbox.observer = observer
+
     def start(self) -> None:
         """Start the thread; listeners will be called in the running event loop."""
-        self._post = asyncio.get_running_loop().call_soon_threadsafe
+        self._outbox.post = asyncio.get_running_loop().call_soon_threadsafe
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
 
@@ -133,9 +133,10 @@ class Engine:
         """Do what was asked for since, one step, and tell what came of it; called by the engine's thread only."""
         while not self._commands.empty():
             self._commands.get()()
-        if not self._stopping and (work := self._scheduler.plan()):
+        work = None if self._stopping else self._scheduler.plan()
+        if work:
             self._step(work)
-        self._deliver()
+        self._deliver(more_follows=bool(work) and self._scheduler.busy)
 
     def _step(self, work: Work) -> None:
         """Compute ``work``, and choose the next token of each sequence of which nothing more is pending."""
@@ -161,8 +162,10 @@ class Engine:
                 self._follow(sequence, sequence.machine.finish("length"))
                 continue
             self._generated += 1
-            sequence.note_token(now, self._times)
-            self._follow(sequence, sequence.machine.accept(token, forced=forced, logprob=logprob, top=top))
+            awaited = sequence.last_token is None or sequence.answered is not None
+            sequence.note_token(now, self._outbox.times)
+            actions = sequence.machine.accept(token, forced=forced, logprob=logprob, top=top)
+            self._follow(sequence, actions, awaited=awaited)
 
     def _compute(self, work: Work) -> tuple[Work, Tensor]:
         """Put the tokens of ``work`` into the cache; logits ``[len(work), vocabulary]`` after the last of each, and the
@@ -187,16 +190,16 @@ class Engine:
         log_probabilities = torch.log_softmax(logits[: len(following)].float(), dim=-1)
         sequence.prompt_scores = [*earlier, *score(log_probabilities, following, sequence.request.logprobs or 0)]
         if len(following) < len(tokens):
-            self._outbox.append((sequence.listener, [sequence.machine.describe_prompt(sequence.prompt_scores)]))
+            self._outbox.put(sequence.listener, [sequence.machine.describe_prompt(sequence.prompt_scores)])
             sequence.prompt_scores = None
         return logits[-1:]
 
-    def _follow(self, sequence: Sequence, actions: list[Action]) -> None:
-        """Do what the machine asks of the engine, and pass its actions on."""
+    def _follow(self, sequence: Sequence, actions: list[Action], *, awaited: bool = False) -> None:
+        """Do what the machine asks of the engine, and pass its actions on; ``awaited``: without delay."""
         if not sequence.machine.done and sequence.length >= self.limits.max_model_len:
             actions += sequence.machine.finish("length")
         if actions:
-            self._outbox.append((sequence.listener, actions))
+            self._outbox.put(sequence.listener, actions, urgent=awaited)
         for action in actions:
             if isinstance(action, Keep):
                 self._cut(sequence, len(sequence.request.prompt_ids) + action.tokens)
@@ -223,30 +226,19 @@ class Engine:
     def _finish(self, sequence: Sequence, reason: FinishReason, message: str) -> None:
         if sequence.state is State.DONE:
             return
-        self._outbox.append((sequence.listener, sequence.machine.finish(reason, message)))
+        self._outbox.put(sequence.listener, sequence.machine.finish(reason, message))
         self._scheduler.release(sequence, keep=reason != "error")
 
-    def _deliver(self) -> None:
-        """Hand the actions and times of this step to the event loop in one go."""
-        outbox, self._outbox = self._outbox, []
-        times, self._times = self._times, StepTimes()
-        if not outbox and not times.any:
-            return
+    def _deliver(self, *, more_follows: bool) -> None:
         try:
-            self._post(self._tell, outbox, times)
+            self._outbox.deliver(more_follows=more_follows)
         except RuntimeError:
             self._stopping = True  # the event loop has closed: nobody is left to serve
-
-    def _tell(self, outbox: Iterable[tuple[Listener, list[Action]]], times: StepTimes) -> None:
-        for listener, actions in outbox:
-            listener(actions)
-        if self.observer is not None and times.any:
-            self.observer(times)
 
     def _shut_down(self) -> None:
         for sequence in self._scheduler.everyone:
             self._finish(sequence, "error", "the server is shutting down")
-        self._deliver()
+        self._deliver(more_follows=False)
         self._stopping = True
 
 

@@ -1,0 +1,74 @@
+"""What the engine's thread has to tell the event loop, and when it does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from inference_gateway.decoding import Action, Emit
+from inference_gateway.engine.sequence import Listener
+from inference_gateway.engine.stats import Observer, StepTimes
+
+_PAUSE: Final = 0.001
+_PAUSE_A_LISTENER: Final = 0.0005
+"""Seconds that text may wait for more, at all and for each listener that it is for. To wake the event loop and to tell
+a listener something costs the same for one token as for ten, and meanwhile the engine's thread cannot run Python."""
+
+
+class Outbox:
+    """Collects each listener's actions and the times of steps, and hands them to the event loop.
+
+    What somebody waits for goes out with the step that made it: a first token, a call, an end. Text that continues a
+    stream waits for the next if the last went out a moment ago: with 32 streams up to 17 ms, a frame of a screen."""
+
+    def __init__(self) -> None:
+        self.post: Callable[..., object] | None = None
+        """Has a function called in the event loop; as long as there is none, all is told at once."""
+        self.observer: Observer | None = None
+        """Told the times of steps."""
+        self.times = StepTimes()
+        self._actions: dict[Listener, list[Action]] = {}
+        self._urgent: set[Listener] = set()
+        self._last = 0.0
+
+    def put(self, listener: Listener, actions: Iterable[Action], *, urgent: bool = False) -> None:
+        """Tell ``listener`` of ``actions``; text that follows text is joined to it. What is not text is ``urgent``."""
+        waiting = self._actions.setdefault(listener, [])
+        for action in actions:
+            last = waiting[-1] if waiting else None
+            if isinstance(action, Emit) and isinstance(last, Emit):
+                waiting[-1] = Emit(last.text + action.text, last.tokens + action.tokens)
+            else:
+                waiting.append(action)
+                urgent = urgent or not isinstance(action, Emit)
+        if urgent:
+            self._urgent.add(listener)
+
+    def deliver(self, *, more_follows: bool) -> None:
+        """Post what it is time for: everything, unless ``more_follows`` soon.
+
+        Raises:
+            RuntimeError: if the event loop is closed.
+        """
+        now = time.monotonic()
+        pause = _PAUSE + _PAUSE_A_LISTENER * len(self._actions) if more_follows and self.post is not None else 0.0
+        if now - self._last >= pause:
+            actions, self._actions = self._actions, {}
+            times, self.times = self.times, StepTimes()
+            self._last = now
+        else:
+            actions, times = {listener: self._actions.pop(listener) for listener in self._urgent}, StepTimes()
+        self._urgent.clear()
+        if not actions and not times.any:
+            return
+        if self.post is None:
+            self._tell(actions, times)
+        else:
+            self.post(self._tell, actions, times)
+
+    def _tell(self, actions: dict[Listener, list[Action]], times: StepTimes) -> None:
+        for listener, told in actions.items():
+            listener(told)
+        if self.observer is not None and times.any:
+            self.observer(times)
