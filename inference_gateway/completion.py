@@ -25,9 +25,10 @@ from inference_gateway.core import (
     TextDelta,
     ToolCallRecord,
 )
-from inference_gateway.decoding import CallRefused, Done, Emit, Pause
+from inference_gateway.decoding import CallAhead, CallRefused, Done, Emit, Pause
+from inference_gateway.early_dispatch import EarlyCall, SawEarly
 from inference_gateway.spans import CompletionSpans, trace_headers
-from toolformer.api_call import splice_result
+from toolformer.api_call import ApiCall, splice_result
 from toolformer.tool_client import ToolResult
 from toolformer.tools import Tool, ToolRegistry
 
@@ -47,15 +48,22 @@ class ToolCaller(Protocol):
 
 
 class Completer:
-    """Completes prompts with tools. ``tracer`` makes the spans of completions and of their tool calls."""
+    """Completes prompts with tools. ``tracer`` makes the spans of completions and of their tool calls; ``saw_early`` is
+    told of calls that began early."""
 
     def __init__(
-        self, backend: Backend, registry: ToolRegistry, tools: ToolCaller, tracer: Tracer | None = None
+        self,
+        backend: Backend,
+        registry: ToolRegistry,
+        tools: ToolCaller,
+        tracer: Tracer | None = None,
+        saw_early: SawEarly = lambda tool, outcome: None,
     ) -> None:
         self.backend = backend
         self.registry = registry
         self._tools = tools
         self._tracer = tracer or NoOpTracer()
+        self._saw_early = saw_early
 
     async def stream(self, request: CompletionRequest) -> AsyncGenerator[Event, None]:
         """The events of one completion.
@@ -67,6 +75,7 @@ class Completer:
         offered = {name: self.registry.get(name) for name in request.tools}
         deadline = time.monotonic() + request.timeout
         session = self.backend.open(request, offered)
+        early = EarlyCall(self._saw_early)
         spans = CompletionSpans(self._tracer, request)
         # The wall-clock limit ends the sequence wherever it is; the terminal event then comes the usual way.
         alarm = asyncio.get_running_loop().call_later(
@@ -80,10 +89,16 @@ class Completer:
                         yield action
                     case Emit(text, tokens):
                         yield TextDelta(text, tokens)
+                    case CallAhead(call):
+                        if offered[call.tool].pure:
+                            early.begin(call, self._ask(call, request, offered[call.tool], deadline))
                     case Pause(call, offset):
                         yield CallStarted(call.tool, call.input, offset)
                         with spans.call(call.tool) as span:
-                            record = await self._answer(session, request, offered[call.tool], action, deadline)
+                            started = time.monotonic()
+                            tool = offered[call.tool]
+                            result = await (early.take(call) or self._ask(call, request, tool, deadline))
+                            record = self._resume(session, tool, action, result, started)
                             span.answered(record)
                         yield CallFinished(record)
                     case CallRefused(call, offset, code, message):
@@ -93,23 +108,24 @@ class Completer:
                         yield Finished(reason, usage, message)
         finally:
             alarm.cancel()
+            early.drop()
             session.close()
             spans.end()
 
-    async def _answer(
-        self, session: Session, request: CompletionRequest, tool: Tool, pause: Pause, deadline: float
-    ) -> ToolCallRecord:
-        """Call the tool, resume the session with or without a result, and say how it went."""
-        started = time.monotonic()
-        call = pause.call
+    async def _ask(self, call: ApiCall, request: CompletionRequest, tool: Tool, deadline: float) -> ToolResult:
+        """Call the tool, within its own limit and the completion's."""
         limit = tool.timeout_s if request.tool_timeout is None else request.tool_timeout
-        result = await self._tools.call(
+        return await self._tools.call(
             call.tool,
             call.input,
             date=request.date if tool.takes_date else None,
-            timeout=max(0.0, min(limit, deadline - started)),
+            timeout=max(0.0, min(limit, deadline - time.monotonic())),
             headers={**trace_headers(), "x-request-id": request.request_id},
         )
+
+    def _resume(self, session: Session, tool: Tool, pause: Pause, result: ToolResult, started: float) -> ToolCallRecord:
+        """Resume the session with or without a result, and say how the call went that was waited for since
+        ``started``."""
         output, error = None, None
         if result.error is not None:
             error = f"{result.error.code}: {result.error.message}"
@@ -124,4 +140,5 @@ class Completer:
                 session.splice(spliced)
         if error is not None:
             session.give_up()
-        return ToolCallRecord(call.tool, call.input, output, error, pause.offset, 1000 * (time.monotonic() - started))
+        seconds = time.monotonic() - started
+        return ToolCallRecord(pause.call.tool, pause.call.input, output, error, pause.offset, 1000 * seconds)

@@ -56,7 +56,8 @@ class CompletionRequest:
 
     ``logprobs`` asks for the log probability of each shown token and of that many most likely ones at its place;
     ``prompt_logprobs`` asks the same of the prompt's tokens. ``plain`` serves the bare model: no call is looked for,
-    made or banned; a gateway that stands in front of this one asks for that."""
+    made or banned; a gateway that stands in front of this one asks for that. ``early_dispatch`` calls pure tools as
+    soon as a call's parenthesis closes, before ``->``."""
 
     prompt_ids: tuple[int, ...]
     max_tokens: int = 16
@@ -74,6 +75,7 @@ class CompletionRequest:
     logprobs: int | None = None
     prompt_logprobs: bool = False
     plain: bool = False
+    early_dispatch: bool = False
 
 
 @dataclass(frozen=True, slots=True)

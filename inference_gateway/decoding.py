@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 from inference_gateway.core import CompletionRequest, FinishReason, PromptScored, TokenLogprob, Usage
 from inference_gateway.token_text import TextState, TokenText
-from toolformer.api_call import OPEN, ApiCall, SplicedResult, Tokenizer, scan_call
+from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, Tokenizer, scan_call
 from toolformer.trigger import Match, TriggerMatcher
 
 _BARE_OPEN: Final = OPEN.strip()
@@ -96,6 +96,13 @@ class Pause:
 
 
 @dataclass(frozen=True, slots=True)
+class CallAhead:
+    """The model has written all of ``call`` but ``->``: if that comes next, the call will be made."""
+
+    call: ApiCall
+
+
+@dataclass(frozen=True, slots=True)
 class CallRefused:
     """A call that is not made: the model wrote one that repeats, is too long, or asks for no result. A client is
     told."""
@@ -123,7 +130,7 @@ class Done:
     message: str = ""
 
 
-Action = PromptScored | Emit | Pause | CallRefused | Keep | Done
+Action = PromptScored | Emit | CallAhead | Pause | CallRefused | Keep | Done
 
 
 class Phase(enum.Enum):
@@ -158,6 +165,8 @@ class _OpenCall:
     forced: bool
     text: str = ""
     call: ApiCall | None = None
+    ahead: ApiCall | None = None
+    """The call that was told of before its arrow."""
     overshoot: int = 0
     """Characters after ``->`` that came in the same token."""
 
@@ -372,6 +381,8 @@ class DecodingMachine:
         if scan.call is None:
             if form is not None and len(self.ids) - opened.first_token > form.max_input_tokens + _HEAD_TOKENS:
                 self._refuse(actions, "input_too_long", f"the input is longer than {form.max_input_tokens} tokens")
+            elif self._request.early_dispatch:
+                self._look_ahead(opened, actions)
             return
         opened.call, opened.overshoot = scan.call, len(opened.text) - scan.end
         if scan.mark != "->":
@@ -383,6 +394,17 @@ class DecodingMachine:
             self._tally.calls += 1
             self.phase = Phase.PAUSED
             actions.append(Pause(scan.call, self._length + len(opened.before)))
+
+    def _look_ahead(self, opened: _OpenCall, actions: list[Action]) -> None:
+        """Tell of the call that is made if ``->`` comes next. Where a parenthesis is still open, a later one will close
+        the input."""
+        text = opened.text.rstrip()
+        if not text.endswith(")") or text.count("(") != text.count(")"):
+            return
+        call = scan_call(text + ARROW, self._quoted).call
+        if call is not None and call != opened.ahead and call not in self._tally.seen:
+            opened.ahead = call
+            actions.append(CallAhead(call))
 
     def _is_attempt(self, opened: _OpenCall) -> bool:
         """Whether an open bracket is a call as far as it goes, and not perhaps the model's own punctuation."""

@@ -52,8 +52,14 @@ class GatewaySettings(BaseSettings):
     log_prompts: bool = Field(False, description="whether the log holds prompts and completions")
     drain_seconds: int = Field(30, ge=1, description="seconds that running requests get to end after SIGTERM")
 
-    max_sequences: int = Field(64, ge=1, description="completions that hold a row of the model's cache at once")
-    max_waiting: int = Field(256, ge=1, description="completions that may wait for a row before more are refused")
+    max_sequences: int = Field(64, ge=1, description="completions that decode at once")
+    max_waiting: int = Field(256, ge=1, description="completions that may wait for memory before more are refused")
+    cache_mib: int | None = Field(None, ge=1, description="MiB of the model's key-value cache, kept prefixes included")
+    reuse_prefixes: bool = Field(True, description="whether what was computed serves requests that begin alike")
+    prefill_tokens: int = Field(128, ge=1, description="prompt tokens computed in a step beside those that decode")
+    hold_seconds: float = Field(
+        30.0, ge=0, description="seconds a completion keeps its cache for itself in a tool call"
+    )
     max_model_len: int = Field(2048, ge=2, description="tokens of one sequence; the model's own limit holds too")
     max_body_bytes: int = Field(1_048_576, ge=1024, description="bytes of a request's body")
     max_requests: int = Field(512, ge=1, description="completion requests in progress before more are refused")
@@ -70,6 +76,7 @@ class GatewaySettings(BaseSettings):
 
     api_top_k: int = Field(10, ge=0, le=1000, description="the request field's default (section 4.2)")
     max_calls: int = Field(1, ge=0, le=64, description="the request field's default (the paper's is 1)")
+    early_dispatch: bool = Field(False, description="whether pure tools are called before the model writes ->")
 
     @classmethod
     def read(cls) -> Self:

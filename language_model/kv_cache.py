@@ -19,6 +19,11 @@ _WORTH_RELEASING: Final = 256
 """Tokens that must become free at once before their memory is given back: less costs more than it brings."""
 
 
+def bytes_per_token(config: GPTJConfig, dtype: torch.dtype) -> int:
+    """Bytes that a token takes in a cache of a model."""
+    return config.n_layer * 2 * config.n_embd * dtype.itemsize
+
+
 class KVCache:
     """A key-value cache of shape ``[layers, rows, max_length, 2 * heads, head_dim]``: of each token, its keys and
     then its values.

@@ -88,11 +88,17 @@ def _load_local(settings: GatewaySettings) -> Backend:
     if settings.torch_threads is not None:
         torch.set_num_threads(settings.torch_threads)
     limits = EngineLimits(
-        max_sequences=settings.max_sequences, max_model_len=settings.max_model_len, max_waiting=settings.max_waiting
+        max_sequences=settings.max_sequences,
+        max_model_len=settings.max_model_len,
+        max_waiting=settings.max_waiting,
+        prefill_tokens=settings.prefill_tokens,
+        hold_seconds=settings.hold_seconds,
+        reuse_prefixes=settings.reuse_prefixes,
     )
     return LocalBackend.load(
         settings.model,
         limits=limits,
+        cache_bytes=None if settings.cache_mib is None else settings.cache_mib * 2**20,
         dtype={"float32": torch.float32, "bfloat16": torch.bfloat16}[settings.dtype],
         device=settings.device,
         model_name=settings.model_name,

@@ -18,6 +18,7 @@ from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.stats import EngineStats, Observer
 from language_model.gptj import GPTJ
+from language_model.kv_cache import bytes_per_token
 from language_model.native.library import Unavailable
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
@@ -85,6 +86,7 @@ class LocalBackend:
         directory: Path,
         *,
         limits: EngineLimits,
+        cache_bytes: int | None = None,
         dtype: torch.dtype = torch.float32,
         device: str = "cpu",
         model_name: str | None = None,
@@ -92,13 +94,18 @@ class LocalBackend:
     ) -> LocalBackend:
         """Load a checkpoint directory; the model is named after it unless ``model_name`` is given.
 
-        With ``compiled_step``, steps are computed in compiled code if that can be had for the model and here.
+        ``cache_bytes`` sets ``limits.cache_tokens``. With ``compiled_step``, steps are computed in compiled code if
+        that can be had for the model and here.
 
         Raises:
             CheckpointError: if the checkpoint cannot be used.
+            ValueError: if the cache could not hold one sequence.
         """
         tokenizer = ByteLevelTokenizer.from_pretrained(directory)
         model = GPTJ.from_pretrained(directory, dtype=dtype, device=device)
+        if cache_bytes is not None:
+            tokens, length = cache_bytes // bytes_per_token(model.config, dtype), model.config.n_positions
+            limits = dataclasses.replace(limits, cache_tokens=tokens, max_model_len=min(limits.max_model_len, length))
         if compiled_step:
             try:
                 model.use_compiled_step()

@@ -95,7 +95,9 @@ class Gateway:
         Raises:
             ApiError: 503 while nothing can.
         """
-        return Completer(self.ready_backend(), self.registry, self.tools, self._tracer)
+        return Completer(
+            self.ready_backend(), self.registry, self.tools, self._tracer, saw_early=self.metrics.saw_early
+        )
 
     async def tool_readiness(self, *, seconds: float) -> Sequence[tuple[Tool, Readiness]]:
         """Every tool and whether its service can answer, all asked at once, within that many ``seconds``."""

@@ -60,6 +60,12 @@ class GatewayMetrics:
             "tool",
             "outcome",
         )
+        self.early_calls = counter(
+            "early_dispatches",
+            "Calls begun before the arrow: used, or wasted where it did not come.",
+            "tool",
+            "outcome",
+        )
         self.first_token_seconds = seconds(
             "time_to_first_token_seconds", "Seconds from a completion's arrival to its first token."
         )
@@ -79,6 +85,10 @@ class GatewayMetrics:
     def saw_lookup(self, tool: str, lookup: Lookup) -> None:
         """Count a call that was looked for among kept results."""
         self.tool_lookups.labels(tool, lookup).inc()
+
+    def saw_early(self, tool: str, outcome: str) -> None:
+        """Count a call that began early."""
+        self.early_calls.labels(tool, outcome).inc()
 
     def saw_step(self, times: StepTimes) -> None:
         """Count the times of a step of the engine."""

@@ -90,6 +90,7 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
                 logprobs=body.logprobs,
                 prompt_logprobs=bool(body.echo) and body.logprobs is not None,
                 plain=bool(body.plain),
+                early_dispatch=settings.early_dispatch,
             )
             choices.append(PlannedChoice(request, prompt, echo))
     writer = None

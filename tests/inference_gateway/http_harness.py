@@ -46,6 +46,7 @@ WRITES: Final = [
     ("Wide:", WIDE),
     ("Long:", " on and on" * 60),
     ("Slow:", " on and on" * 60),
+    ("Closed:", " So [Calculator(1 + 2)] it is."),
     ("Plain:", " a plain text."),
 ]
 """What the model writes (the second) where a text ends with the first; the first rule that fits holds, without one
