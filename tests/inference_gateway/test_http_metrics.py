@@ -34,6 +34,7 @@ COUNTERS = {
     "rolled_back_tokens",
     "tool_calls",
     "tool_cache_lookups",
+    "early_dispatches",
 }
 HISTOGRAMS = {
     "time_to_first_token_seconds",
