@@ -24,7 +24,7 @@ def log_completion(
     calls = sum(len(choice.tool_calls) for choice in choices)
     fields: dict[str, Any] = {
         "completion_id": id,
-        "client": client,
+        "api_key": client,
         "finish_reasons": reasons,
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,

@@ -229,7 +229,7 @@ async def test_log_lines_are_json_with_the_request_s_id_and_trace() -> None:
         assert (line["request_id"], line["trace_id"], line["level"]) == ("r-7", TRACE, "INFO")
         assert str(line["time"]).endswith("Z")
     assert (access["method"], access["status"]) == ("POST", 200)
-    assert (completion["client"], completion["finish_reasons"]) == ("alice", ["stop"])
+    assert (completion["api_key"], completion["finish_reasons"]) == ("alice", ["stop"])
     assert completion["completion_tokens"] == answer.json()["usage"]["completion_tokens"]
     assert completion["completion_id"] == answer.json()["id"]
     assert not [line for line in lines if line.get("path") == "/health"]

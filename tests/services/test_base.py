@@ -286,6 +286,12 @@ async def test_a_services_own_routes_share_its_gates_and_its_error_shape(engine:
         assert [response.status_code for response in await asyncio.gather(*holding)] == [200] * 6
 
 
+async def test_a_request_keeps_the_id_that_its_caller_gave_it(client: httpx.AsyncClient) -> None:
+    response = await client.post("/call", json={"input": "abc"}, headers={"X-Request-Id": "r-1"})
+    assert response.headers["x-request-id"] == "r-1"
+    assert len((await client.get("/health")).headers["x-request-id"]) == 32
+
+
 async def test_the_openapi_document_has_examples_and_errors(client: httpx.AsyncClient) -> None:
     document = (await client.get("/openapi.json")).json()
     operation = document["paths"]["/call"]["post"]
