@@ -7,15 +7,18 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from demo_world import encyclopedia, questions
 from services.question_answering.passages import Passage, split_page
 
 _NAME: Final = re.compile(r"[^\W\d_]{3,}")
+_DIGIT: Final = re.compile(r"\d")
 _RARE: Final = 200
 """A word in more passages than this tells none of them from the others."""
+_KNOWN_ANSWERS: Final = 20_000
+"""Questions whose answers are put in others' places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,9 @@ class TrainingSet:
     (a namesake, or a page that mentions it).
     """
 
+    # The encyclopedia has 220 countries and a training run asks about each a thousand times. A reader that sees only
+    # what is true learns their areas and capitals by heart instead of reading them; hence `imagined`.
+
     def __init__(self, passages: Sequence[Passage], *, seed: int, distractors: int) -> None:
         self._passages = passages
         self._seed = seed
@@ -56,6 +62,11 @@ class TrainingSet:
                 if word[0].isupper():
                     self._with_word[word].append(number)
         self._with_word = {word: found for word, found in self._with_word.items() if 1 < len(found) <= _RARE}
+        self._titles = list(self._of_title)
+        self._answers: dict[str, list[str]] = defaultdict(list)
+        for number in range(_KNOWN_ANSWERS):
+            asked = questions.question(number, seed=seed)
+            self._answers[asked.relation].append(asked.answer)
 
     def example(self, number: int) -> Example:
         """Training example ``number``.
@@ -65,6 +76,22 @@ class TrainingSet:
         """
         asked = questions.question(number, seed=self._seed)
         return self.of_question(asked, random.Random(f"{self._seed}-{number}"))
+
+    def imagined(self, number: int) -> Example:
+        """Training example ``number`` in a world where the answer is another and its passage says so: other digits in
+        a number; for words the answer to a question of the same kind, or the title of any page. One in four stays
+        true, as does one whose title holds the answer."""
+        example = self.example(number)
+        rng = random.Random(f"imagined-{self._seed}-{number}")
+        if rng.random() < 0.25 or example.answer in example.gold.heading:
+            return example
+        if any(character.isalpha() for character in example.answer):
+            of_kind = self._answers[questions.question(number, seed=self._seed).relation]
+            answer = rng.choice(rng.choice([of_kind, self._titles]))
+        else:
+            answer = _DIGIT.sub(lambda found: str(rng.randint(found.start() == 0, 9)), example.answer)
+        gold = replace(example.gold, text=example.gold.text.replace(example.answer, answer))
+        return replace(example, answer=answer, gold=gold)
 
     def of_question(self, asked: questions.Question, rng: random.Random) -> Example:
         """``asked`` with its passages. Raises LookupError as `example` does."""
