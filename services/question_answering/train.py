@@ -138,7 +138,7 @@ class Models:
 
 
 def train(out: Path, recipe: Recipe, *, stop_after: int | None = None) -> Models:
-    """Train (or go on training) in ``out``; ``stop_after`` ends this process's part after so many steps.
+    """Train (or go on training) in ``out``, at most to step ``stop_after``, and write the model as it is then.
 
     Raises:
         ValueError: ``out`` holds a run of another recipe.
@@ -154,7 +154,7 @@ def train(out: Path, recipe: Recipe, *, stop_after: int | None = None) -> Models
         lr=recipe.peak_rate, betas=(0.9, 0.98), weight_decay=recipe.weight_decay, fused=True,
     )  # fmt: skip
     step = _resume(out, models, optimizer)
-    last = recipe.steps if stop_after is None else min(recipe.steps, step + stop_after)
+    last = recipe.steps if stop_after is None else min(recipe.steps, stop_after)
     with (out / _LOG).open("a", buffering=1) as log:
         while step < last:
             began = time.perf_counter()
@@ -164,13 +164,13 @@ def train(out: Path, recipe: Recipe, *, stop_after: int | None = None) -> Models
             log.write(json.dumps(line) + "\n")
             if step % recipe.checkpoint_every == 0 or step == last:
                 _save_state(out, models, optimizer, step)
-    if step == recipe.steps:
-        save_model(models, out / "model")
+    save_model(models, out / "model", step)
     return models
 
 
-def save_model(models: Models, folder: Path, *, passages: int = 5) -> None:
-    """Write the models as the service loads them, in half precision; ``passages`` are read for a question."""
+def save_model(models: Models, folder: Path, steps: int, *, passages: int = 1) -> None:
+    """Write the models after ``steps`` as the service loads them, in half precision; ``passages`` are read for a
+    question."""
     recipe = models.recipe
     for name, model, tokenizer in (
         (RETRIEVER, models.retriever, models.retriever_tokenizer),
@@ -183,7 +183,7 @@ def save_model(models: Models, folder: Path, *, passages: int = 5) -> None:
         model.config.write(part / "config.json")
         tokenizer.save(str(part / "tokenizer.json"), pretty=False)
         save_weights(part, model.state_dict(), torch.float16)
-    origin = f"python -m services.question_answering.train, {json.dumps(asdict(recipe))}"
+    origin = f"python -m services.question_answering.train --stop-after {steps}, {json.dumps(asdict(recipe))}"
     settings = ModelSettings(
         origin=origin, passages=passages, max_tokens=recipe.max_tokens, max_answer_tokens=24,
         passage_words=recipe.passage_words,
@@ -255,10 +255,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.add_argument(
             f"--{name.replace('_', '-')}", type=kind, required=required, default=None if required else field.default
         )
+    parser.add_argument("--stop-after", type=int, help="end after this step, with the learning rates of a full run")
     options = vars(parser.parse_args(arguments))
-    out = options.pop("out")
+    out, stop_after = options.pop("out"), options.pop("stop_after")
     try:
-        train(out, Recipe(**options))
+        train(out, Recipe(**options), stop_after=stop_after)
     except ValueError as error:
         parser.error(str(error))
     sys.stdout.write(f"model: {out / 'model'}\n")

@@ -99,7 +99,7 @@ def test_an_imagined_example_says_its_new_answer_where_the_old_one_stood() -> No
 
 def test_the_small_files_of_a_full_model_fit_into_the_repository(tmp_path: Path, straight: tuple[Path, Models]) -> None:
     full = Models(Recipe(steps=1), (straight[1].retriever_tokenizer, straight[1].reader_tokenizer))
-    save_model(full, tmp_path)
+    save_model(full, tmp_path, 0)
     sizes = [path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()]
     assert sum(sizes) <= 20_000_000
     assert max(sizes) <= 18_000_000
