@@ -39,7 +39,7 @@ from toolformer.tools import Tool, ToolRegistry, UnknownTool
 
 __all__ = ["PROPAGATED_HEADERS", "ErrorCode", "Readiness", "RetryPolicy", "ToolClient", "ToolError", "ToolResult"]
 
-_VERSION_SECONDS: Final = 0.5
+VERSION_SECONDS: Final = 0.5
 """Deadline for asking a service its version: a service that takes longer is asked for the answer itself."""
 
 
@@ -282,7 +282,7 @@ class ToolClient:
         return Asked([Answer(outcome, reply.attempts) for outcome in outcomes], reply.version)
 
     async def _version(self, tool: Tool) -> str | None:
-        reply = await self._exchange.get_ready(tool, _VERSION_SECONDS)
+        reply = await self._exchange.get_ready(tool, VERSION_SECONDS)
         return reply.version if reply.error is None else None
 
 

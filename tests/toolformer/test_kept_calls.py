@@ -55,9 +55,18 @@ async def kept(
     """A service that behaves so, a client of it with a cache, and what became of its look-ups."""
     seen, clock, cache = Lookups(), changes.pop("clock", Clock()), cache or MemoryCache()
     async with serve(behave) as service:
-        registry = tools(service.url, **changes)
+        registry = tools(service.url, **{"timeout_s": 60.0} | changes)
         async with ToolClient(registry, ONCE, cache=cache, saw_lookup=seen.saw, clock=clock) as client:
             yield service, client, seen
+
+
+def posts(behave: Behaviour) -> Behaviour:
+    """A service that is ready and behaves so where it is called."""
+
+    async def either(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        await (capitals("Calculator") if seen.method == "GET" else behave)(seen, writer)
+
+    return either
 
 
 def outputs(results: Sequence[ToolResult]) -> list[str | None]:
@@ -109,12 +118,7 @@ class TestKept:
         "error", [answers(lambda _: b"garbage"), status(503), status(500)], ids=["garbage", "503", "500"]
     )
     async def test_errors_are_not_kept(self, error: Behaviour) -> None:
-        calls = in_turn(error, capitals("Calculator"))
-
-        async def behave(seen: Seen, writer: asyncio.StreamWriter) -> None:
-            await (capitals("Calculator") if seen.method == "GET" else calls)(seen, writer)
-
-        async with kept(behave) as (_, client, _seen):
+        async with kept(posts(in_turn(error, capitals("Calculator")))) as (_, client, _seen):
             assert not (await client.call("Calculator", "a")).ok
             assert (await client.call("Calculator", "a")).output == "A"
 
@@ -159,7 +163,7 @@ class TestVersions:
         cache = MemoryCache()
         async with serve(capitals("Calculator")) as service:
             for version, cached in (("1", False), ("1", True), ("2", False)):
-                client = ToolClient(tools(service.url, version=version), cache=_Shared(cache))
+                client = ToolClient(tools(service.url, version=version, timeout_s=60.0), cache=_Shared(cache))
                 async with client:
                     assert (await client.call("Calculator", "a")).cached is cached
 
@@ -262,15 +266,15 @@ class TestTogether:
         assert (result.output, result.cached) == ("A", False)
 
     async def test_another_callers_error_is_his_own(self) -> None:
-        held = Held(capitals("Calculator"))
+        held = Held(posts(in_turn(status(500), capitals("Calculator"))))
         async with kept(held) as (_, client, seen):
-            hasty = asyncio.create_task(client.call("Calculator", "a", timeout=0.2))
+            unlucky = asyncio.create_task(client.call("Calculator", "a"))
             await held.arrived.wait()
-            patient = asyncio.create_task(client.call("Calculator", "a", timeout=30))
+            lucky = asyncio.create_task(client.call("Calculator", "a"))
             await _until(lambda: seen["shared"] == 1)
-            assert not (await hasty).ok
             held.released.set()
-            assert (await patient).output == "A"
+            assert not (await unlucky).ok
+            assert (await lucky).output == "A"
 
     async def test_nobody_waits_for_another_beyond_his_patience(self) -> None:
         held = Held(capitals("Calculator"))
@@ -290,7 +294,7 @@ class TestUnavailable:
         seen = Lookups()
         async with (
             serve(capitals("Calculator")) as service,
-            ToolClient(tools(service.url), cache=_Gone(), saw_lookup=seen.saw) as client,
+            ToolClient(tools(service.url, timeout_s=60.0), cache=_Gone(), saw_lookup=seen.saw) as client,
         ):
             assert (await client.call("Calculator", "a")).output == "A"
             assert outputs(await client.call_many("Calculator", ["a", "b"])) == ["A", "B"]

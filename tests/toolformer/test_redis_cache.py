@@ -122,7 +122,7 @@ async def test_a_name_that_holds_another_kind_of_thing_counts_as_absent() -> Non
 
 async def test_several_clients_share_what_is_kept() -> None:
     async with redis_server() as server, serve(capitals("Calendar", "1.0.0+a")) as service:
-        registry = tools(service.url)
+        registry = tools(service.url, timeout_s=60.0)
         async with (
             ToolClient(registry, cache=cache_of(server)) as one,
             ToolClient(registry, cache=cache_of(server)) as other,
@@ -138,7 +138,7 @@ async def test_many_clients_at_once_keep_to_the_bound() -> None:
     async with redis_server() as server, serve(capitals("Calculator")) as service:
 
         async def work(number: int) -> None:
-            async with ToolClient(tools(service.url), cache=cache_of(server, size=8)) as client:
+            async with ToolClient(tools(service.url, timeout_s=60.0), cache=cache_of(server, size=8)) as client:
                 texts = [f"a{n}" for n in range(number, number + 20)]
                 results = await asyncio.gather(*(client.call("Calculator", text) for text in texts))
                 assert [result.output for result in results] == [text.upper() for text in texts]
@@ -155,7 +155,7 @@ async def test_redis_killed_in_mid_run_and_started_again(caplog: pytest.LogCaptu
     async with (
         serve(capitals("Calculator")) as service,
         redis_server() as server,
-        ToolClient(tools(service.url), cache=cache_of(server), saw_lookup=seen.saw) as client,
+        ToolClient(tools(service.url, timeout_s=60.0), cache=cache_of(server), saw_lookup=seen.saw) as client,
     ):
         assert not (await client.call("Calculator", "a")).cached
         assert (await client.call("Calculator", "a")).cached
@@ -190,7 +190,7 @@ async def test_a_redis_that_never_answers_is_left_alone_after_a_short_wait() -> 
     seen = Lookups()
     async with silent, serve(capitals("Calculator")) as service:
         cache = RedisCache(f"redis://127.0.0.1:{port}", size=9, age_s=60, deadline_s=0.02, cool_down_s=600)
-        async with ToolClient(tools(service.url), cache=cache, saw_lookup=seen.saw) as client:
+        async with ToolClient(tools(service.url, timeout_s=60.0), cache=cache, saw_lookup=seen.saw) as client:
             for text in "abcdefgh":
                 assert (await client.call("Calculator", text)).output == text.upper()
         assert seen == {"unavailable": 8}
