@@ -91,16 +91,13 @@ class Completer:
                         yield TextDelta(text, tokens)
                     case CallAhead(call):
                         if offered[call.tool].pure:
-                            early.begin(call, self._ask(call, request, offered[call.tool], deadline))
+                            early.begin(call, self._ask(call, request, offered[call.tool], deadline, spans, early=True))
                     case Pause(call, offset):
                         yield CallStarted(call.tool, call.input, offset)
-                        with spans.call(call.tool) as span:
-                            started = time.monotonic()
-                            tool = offered[call.tool]
-                            result = await (early.take(call) or self._ask(call, request, tool, deadline))
-                            record = self._resume(session, tool, action, result, started)
-                            span.answered(record)
-                        yield CallFinished(record)
+                        started = time.monotonic()
+                        tool = offered[call.tool]
+                        result = await (early.take(call) or self._ask(call, request, tool, deadline, spans))
+                        yield CallFinished(self._resume(session, tool, action, result, started))
                     case CallRefused(call, offset, code, message):
                         error = f"{code}: {message}"
                         yield CallFinished(ToolCallRecord(call.tool, call.input, None, error, offset, 0.0))
@@ -112,16 +109,28 @@ class Completer:
             session.close()
             spans.end()
 
-    async def _ask(self, call: ApiCall, request: CompletionRequest, tool: Tool, deadline: float) -> ToolResult:
+    async def _ask(
+        self,
+        call: ApiCall,
+        request: CompletionRequest,
+        tool: Tool,
+        deadline: float,
+        spans: CompletionSpans,
+        *,
+        early: bool = False,
+    ) -> ToolResult:
         """Call the tool, within its own limit and the completion's."""
         limit = tool.timeout_s if request.tool_timeout is None else request.tool_timeout
-        return await self._tools.call(
-            call.tool,
-            call.input,
-            date=request.date if tool.takes_date else None,
-            timeout=max(0.0, min(limit, deadline - time.monotonic())),
-            headers={**trace_headers(), "x-request-id": request.request_id},
-        )
+        with spans.call(call.tool, early=early) as span:
+            result = await self._tools.call(
+                call.tool,
+                call.input,
+                date=request.date if tool.takes_date else None,
+                timeout=max(0.0, min(limit, deadline - time.monotonic())),
+                headers={**trace_headers(), "x-request-id": request.request_id},
+            )
+            span.answered(result)
+        return result
 
     def _resume(self, session: Session, tool: Tool, pause: Pause, result: ToolResult, started: float) -> ToolCallRecord:
         """Resume the session with or without a result, and say how the call went that was waited for since

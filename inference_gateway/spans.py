@@ -9,8 +9,9 @@ from typing import Final
 from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from inference_gateway.core import CompletionRequest, ToolCallRecord
+from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import Action, Done
+from toolformer.tool_client import ToolResult
 
 _W3C: Final = TraceContextTextMapPropagator()
 
@@ -50,9 +51,9 @@ class CompletionSpans:
                 self._whole.set_status(trace.StatusCode.ERROR, action.message)
 
     @contextlib.contextmanager
-    def call(self, tool: str) -> Iterator[CallSpan]:
-        """A call of ``tool``, for as long as the context is open."""
-        attributes = {"toolformer.tool": tool}
+    def call(self, tool: str, *, early: bool) -> Iterator[CallSpan]:
+        """A call of ``tool``, for as long as the context is open. ``early``: it began before the sequence waited."""
+        attributes: dict[str, str | bool] = {"toolformer.tool": tool, "toolformer.early": early}
         with self._tracer.start_as_current_span(
             f"call {tool}", self._inside, trace.SpanKind.CLIENT, attributes
         ) as span:
@@ -71,11 +72,11 @@ class CallSpan:
     def __init__(self, span: trace.Span) -> None:
         self._span = span
 
-    def answered(self, record: ToolCallRecord) -> None:
-        """The call ended with ``record``."""
-        outcome = "ok" if record.error is None else record.error.partition(":")[0]
-        self._span.set_attribute("toolformer.outcome", outcome)
-        if record.error is not None:
+    def answered(self, result: ToolResult) -> None:
+        """The call ended with ``result``."""
+        outcome = "ok" if result.error is None else str(result.error.code)
+        self._span.set_attributes({"toolformer.outcome": outcome, "toolformer.kept": result.cached})
+        if result.error is not None:
             self._span.set_status(trace.StatusCode.ERROR, outcome)
 
 

@@ -50,11 +50,12 @@ def own(span: ReadableSpan) -> int:
     return int(span.context.span_id)
 
 
-async def test_a_request_has_spans_down_to_the_tool() -> None:
+@pytest.mark.parametrize("early", [False, True])
+async def test_a_request_has_spans_down_to_the_tool(early: bool) -> None:
     tracing, exporter = in_memory()
     async with (
         tool_service.serve(tool_service.capitals("Calculator")) as tool,
-        gateway({"Calculator": tool.url}, tracing=tracing) as running,
+        gateway({"Calculator": tool.url}, tracing=tracing, early_dispatch=early) as running,
     ):
         headers = {"traceparent": CALLER, "tracestate": "a=b", "X-Request-Id": "r-1"}
         body = {"prompt": "Sum:", "max_tokens": 40, "stream": True}
@@ -73,7 +74,12 @@ async def test_a_request_has_spans_down_to_the_tool() -> None:
     assert request.attributes["toolformer.request_id"] == "r-1"
     assert completion.attributes is not None
     assert completion.attributes["toolformer.finish_reason"] == "stop"
-    assert call.attributes == {"toolformer.tool": "Calculator", "toolformer.outcome": "ok"}
+    assert call.attributes == {
+        "toolformer.tool": "Calculator",
+        "toolformer.early": early,
+        "toolformer.kept": False,
+        "toolformer.outcome": "ok",
+    }
     [seen] = tool.seen
     assert seen.headers["traceparent"] == f"00-{TRACE}-{own(call):016x}-01"
     assert seen.headers["tracestate"] == "a=b"
@@ -94,7 +100,11 @@ async def test_a_call_that_fails_and_a_client_that_leaves_are_seen() -> None:
         await running.complete("Day:")
     calls = [span for span in exporter.get_finished_spans() if span.name.startswith("call ")]
     assert [span.name for span in calls] == ["call Calculator", "call Calendar"]
-    assert calls[1].attributes == {"toolformer.tool": "Calendar", "toolformer.outcome": "unreachable"}
+    assert calls[1].attributes is not None
+    assert (calls[1].attributes["toolformer.tool"], calls[1].attributes["toolformer.outcome"]) == (
+        "Calendar",
+        "unreachable",
+    )
     assert calls[1].status.status_code is trace.StatusCode.ERROR
     assert [span.name for span in exporter.get_finished_spans()].count("completion") == 2
 
