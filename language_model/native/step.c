@@ -201,11 +201,12 @@ static inline __attribute__((always_inline)) vec score(const float *query, const
     return sums(parts);
 }
 
-/* One token's attention over the first `length` tokens of its row, `scores` being [heads, whole vectors]. A block of
-   tokens is read for all heads before the next, as it lies in memory. */
-static void attend(const model *m, const float *queries, const float *row, long stride, long length, float *scores,
-                   float *out) {
-    long width = m->head_width, heads = m->heads, room = (length + LANES - 1) / LANES * LANES;
+/* The attention of `heads` heads from `row`'s first on, for one token, over the first `length` tokens of its row;
+   `scores` is [heads, whole vectors] and a token's values lie `values_at` behind its keys. A block of tokens is read
+   for all heads before the next, as it lies in memory. */
+static void attend(long heads, long width, const float *queries, const float *row, long values_at, long stride,
+                   long length, float *scores, float *out) {
+    long room = (length + LANES - 1) / LANES * LANES;
     float scale = 1.0f / sqrtf((float)width);
     for (long t = 0; t < length; t += LANES)
         for (long head = 0; head < heads; head++) {
@@ -232,7 +233,7 @@ static void attend(const model *m, const float *queries, const float *row, long 
     memset(out, 0, heads * width * sizeof(float));
     for (long t = 0; t < length; t += LANES)
         for (long head = 0; head < heads; head++) {
-            const float *shares = scores + head * room + t, *values = row + t * stride + (heads + head) * width;
+            const float *shares = scores + head * room + t, *values = row + t * stride + values_at + head * width;
             long tokens = length - t < LANES ? length - t : LANES;
             for (long i = 0; i < width; i += LANES) {
                 vec total = load(out + head * width + i);
@@ -244,7 +245,8 @@ static void attend(const model *m, const float *queries, const float *row, long 
 
 static long padded(long size) { return (size + PANEL - 1) / PANEL * PANEL; }
 
-/* What the middle of a layer does for each token, to be shared: attention, and the feed-forward layer's GELU. */
+/* What the middle of a layer does for each token, to be shared: attention, and the feed-forward layer's GELU. One
+   token alone is shared by its heads. */
 typedef struct {
     const model *m;
     const cache *c;
@@ -252,23 +254,26 @@ typedef struct {
     const long *rows, *positions;
     const float *in;
     float *mid, *scores;
-    long in_stride, mid_stride, scores_stride;
+    long in_stride, mid_stride, scores_stride, parts;
 } middle;
 
-static void finish_middle(void *work, long i, int who) {
+static void finish_middle(void *work, long index, int who) {
     const middle *w = work;
     const model *m = w->m;
-    const float *from = w->in + i * w->in_stride;
+    long i = index / w->parts, part = index % w->parts, width = m->head_width;
+    long head = part * m->heads / w->parts, heads = (part + 1) * m->heads / w->parts - head;
+    const float *from = w->in + i * w->in_stride, *row = w->kept + w->rows[i] * w->c->row_stride;
     float *to = w->mid + i * w->mid_stride;
-    attend(m, from, w->kept + w->rows[i] * w->c->row_stride, w->c->token_stride, w->positions[i] + 1,
-           w->scores + who * w->scores_stride, to);
-    for (long j = 0; j < m->inner; j += LANES) store(to + m->width + j, gelu(load(from + 3 * m->width + j)));
+    attend(heads, width, from + head * width, row + head * width, m->width, w->c->token_stride, w->positions[i] + 1,
+           w->scores + who * w->scores_stride, to + head * width);
+    if (part == 0)
+        for (long j = 0; j < m->inner; j += LANES) store(to + m->width + j, gelu(load(from + 3 * m->width + j)));
 }
 
 /* Floats of scratch that a step of `tokens` tokens over rows of up to `length` tokens needs. */
 long scratch_size(const model *m, long tokens, long length) {
     long width = padded(m->width), in = padded(3 * m->width + m->inner);
-    return tokens * (2 * width + in + m->width + m->inner) + (1 + team.helpers) * m->heads * padded(length);
+    return tokens * (2 * width + in + m->width + m->inner) + (1 + MOST_HELPERS) * m->heads * padded(length);
 }
 
 /* Append token `ids[i]` at position `positions[i]` of row `rows[i]`; a row's tokens come in order. The logits after
@@ -280,7 +285,8 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
     float *x = scratch, *normed = x + tokens * wide, *in = normed + tokens * wide;
     float *mid = in + tokens * in_width, *scores = mid + tokens * mid_width;
     const float *weights = m->weights;
-    middle mine = {m, c, 0, rows, positions, in, mid, scores, in_width, mid_width, m->heads * padded(length)};
+    middle mine = {m, c, 0, rows, positions, in, mid, scores, in_width, mid_width, m->heads * padded(length),
+                   tokens == 1 && m->heads > 1 ? 2 : 1};
 
     int together = gather();
     for (long i = 0; i < tokens; i++) memcpy(x + i * wide, m->embedding + ids[i] * width, width * sizeof(float));
@@ -295,7 +301,7 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
                    2 * width * sizeof(float));
         }
         mine.kept = kept;
-        share(together, tokens, finish_middle, &mine);
+        share(together, tokens * mine.parts, finish_middle, &mine);
         weights = multiply(together, tokens, mid_width, wide, mid, mid_width, weights, 1, x, wide);
     }
     for (long i = 0; i < n_wanted; i++) normalise(x + wanted[i] * wide, width, m->epsilon, normed + i * wide);

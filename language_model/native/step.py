@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import threading
+import weakref
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, TypeAlias, cast
-from weakref import WeakKeyDictionary
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
 
 import torch
 from torch import Tensor, nn
@@ -69,9 +69,8 @@ class NativeStep:
             *(tensor.data_ptr() for tensor in (self._embedding, self._rotations, self._weights)),
         )
         self._at = ctypes.addressof(self._model)
-        self._kept = threading.local()
-        """Each thread's scratch memory."""
-        self._caches: WeakKeyDictionary[KVCache, library.Cache] = WeakKeyDictionary()
+        self._known = threading.local()
+        """Each thread's newest :class:`_Known`."""
 
     def extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         """As :meth:`GPTJ.extend`; there must be room in the rows.
@@ -105,31 +104,33 @@ class NativeStep:
     def _step(
         self, cache: KVCache, tokens: Longs, rows: Longs, positions: Longs, wanted: Longs, logits: Tensor
     ) -> None:
-        count, length = len(tokens), max(positions) + 1
-        needed = self._library.scratch_size(self._at, count, length)
-        scratch = getattr(self._kept, "scratch", None)
-        if scratch is None or len(scratch) < needed:
-            scratch = self._kept.scratch = torch.empty(2 * needed)
+        memory, scratch = self._memory(cache)
         self._library.step(
-            *(self._at, ctypes.addressof(self._cache(cache))),
-            *(count, _address(tokens), _address(rows), _address(positions)),
-            *(len(wanted), _address(wanted)),
-            *(length, scratch.data_ptr(), logits.data_ptr()),
+            *(self._at, memory, len(tokens), _address(tokens), _address(rows), _address(positions)),
+            *(len(wanted), _address(wanted), max(positions) + 1, scratch, logits.data_ptr()),
         )
 
-    def _cache(self, cache: KVCache) -> library.Cache:
-        found = self._caches.get(cache)
-        if found is None:
+    def _memory(self, cache: KVCache) -> tuple[int, int]:
+        """Addresses of what the step needs to know of ``cache``, and of this thread's scratch memory for it."""
+        known: _Known | None = getattr(self._known, "cache", None)
+        if known is None or known.cache() is not cache:
             tokens = cache.tokens
             kept = (self._model.layers, 2 * self._model.heads, self._model.head_width)
-            if (
-                (tokens.shape[0], *tokens.shape[3:]) != kept
-                or tokens.dtype != torch.float32
-                or not tokens.is_contiguous()
-            ):
+            fits = (tokens.shape[0], *tokens.shape[3:]) == kept and tokens.dtype == torch.float32
+            if not fits or not tokens.is_contiguous():
                 raise ValueError("the cache was not made for this model")
-            found = self._caches[cache] = library.Cache(tokens.data_ptr(), *tokens.stride()[:3])
-        return found
+            size = self._library.scratch_size(self._at, _AT_ONCE, cache.max_length)
+            structure = library.Cache(tokens.data_ptr(), *tokens.stride()[:3])
+            known = self._known.cache = _Known(weakref.ref(cache), structure, torch.empty(size))
+        return ctypes.addressof(known.structure), known.scratch.data_ptr()
+
+
+class _Known(NamedTuple):
+    """A cache that was used before: to describe it anew at each step would take a tenth of a small step's time."""
+
+    cache: weakref.ref[KVCache]
+    structure: library.Cache
+    scratch: Tensor
 
 
 def _address(longs: Longs) -> int:

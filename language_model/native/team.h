@@ -11,7 +11,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-enum { MOST_HELPERS = 63, PATIENCE = 4000 /* turns of waiting, about 200 us */, TURNS_A_YIELD = 32 };
+enum { MOST_HELPERS = 7, PATIENCE = 4000 /* turns of waiting, about 200 us */, TURNS_A_YIELD = 32 };
 
 /* Do task number `index`; `who` counts the members, the caller being 0. */
 typedef void task(void *work, long index, int who);
