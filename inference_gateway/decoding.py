@@ -76,6 +76,10 @@ class StepRule:
     ban_calls: bool = False
 
 
+_NO_RULE: Final = StepRule()
+_BAN: Final = StepRule(ban_calls=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Emit:
     """Text that will never be taken back, and the tokens whose text is now shown to its end.
@@ -210,9 +214,9 @@ class DecodingMachine:
     def rule(self) -> StepRule:
         """What the next token must obey."""
         if self.phase is not Phase.TEXT or self._request.plain:
-            return StepRule()
+            return _NO_RULE
         if not self._calls_left or self._start_banned:
-            return StepRule(ban_calls=True)
+            return _BAN
         return StepRule(start_top_k=self._request.api_top_k)
 
     def accept(

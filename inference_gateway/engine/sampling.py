@@ -31,20 +31,20 @@ class Sampler:
         The API-start token is taken where it ranks among the rule's top k by the model's own logits, whatever the
         temperature, penalties and biases."""
         rules = [sequence.machine.rule() for sequence in sequences]
-        logits = logits.float()
+        logits = logits if logits.dtype == torch.float32 else logits.float()
         starts = self._forced_starts(logits, rules)
-        drawing = [row for row, sequence in enumerate(sequences) if sequence.random is not None]
-        adjusting = [row for row, sequence in enumerate(sequences) if sequence.request.sampling.adjusts]
-        self._ban(logits, [row for row in {*drawing, *adjusting} if rules[row].ban_calls])
-        for row in adjusting:
-            adjust(logits[row], sequences[row].request.sampling, sequences[row].machine.ids)
+        special = [row for row, sequence in enumerate(sequences) if not sequence.greedy]
+        self._ban(logits, [row for row in special if rules[row].ban_calls])
+        for row in special:
+            if sequences[row].request.sampling.adjusts:
+                adjust(logits[row], sequences[row].request.sampling, sequences[row].machine.ids)
         tokens = most_likely(logits)
         # Few tokens open a call, so what is most likely is looked for again only where one of them was found.
         if again := [row for row, rule in enumerate(rules) if rule.ban_calls and tokens[row] in self._opens]:
             self._ban(logits, again)
             for row, token in zip(again, most_likely(logits[again]), strict=True):
                 tokens[row] = token
-        if drawing:
+        if drawing := [row for row in special if sequences[row].random is not None]:
             sampling = [sequences[row].request.sampling for row in drawing]
             uniforms = [random.random() for row in drawing if (random := sequences[row].random)]
             for row, token in zip(drawing, draw(logits[drawing], sampling, uniforms), strict=True):

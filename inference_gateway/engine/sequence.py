@@ -48,11 +48,14 @@ class Sequence:
     random: Random | None = field(init=False)
     """Random numbers of this sequence alone, so that what else runs cannot change what it samples; ``None`` when
     greedy."""
+    greedy: bool = field(init=False)
+    """Whether it always takes the most likely token by the model's own logits."""
 
     def __post_init__(self) -> None:
         sampling = self.request.sampling
         self.prompt_scores = [] if self.request.prompt_logprobs else None
         self.random = Random(sampling.seed) if sampling.temperature > 0 else None
+        self.greedy = self.random is None and not sampling.adjusts
 
     def note_token(self, now: float, times: StepTimes) -> None:
         """A token was chosen: add how long it took to ``times``."""
