@@ -70,8 +70,9 @@ async def through_http(index: Path, asked: Sequence[str], clients: Sequence[int]
     }
     figures: dict[str, Any] = {}
     async with running("wiki_search", {"INDEX": str(index)}) as service:
+        for sent in requests.values():
+            await measure(service.url, sent[-WARM_UP // len(requests) :], max(clients))
         for name, sent in requests.items():
-            await measure(service.url, sent[-WARM_UP:], 1)
             figures[name] = {
                 str(count): summary(await measure(service.url, sent[:-WARM_UP], count)) for count in clients
             }

@@ -18,7 +18,8 @@ from typing import Any, Final, TypeVar
 
 from services.base import Call, CannotStart, NotReady, ToolFailure, fingerprint
 from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_current, recipe_of
-from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, LuceneError, Searcher
+from services.wiki_search.java import LuceneError
+from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, Searcher
 from services.wiki_search.manifest import LUCENE_FOLDER, UnusableIndexError, read_manifest
 from services.wiki_search.ranking import (
     CANDIDATES,

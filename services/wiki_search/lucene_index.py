@@ -8,7 +8,7 @@ from collections import deque
 from pathlib import Path
 from typing import Final
 
-from services.wiki_search.lucene import anserini_jar
+from services.wiki_search.java import anserini_jar
 from services.wiki_search.progress import Progress
 
 DEFAULT_HEAP_MB: Final = 1024

@@ -152,6 +152,19 @@ async def test_search_lists_hits_best_first_and_pages_through_them(service: http
     assert await hits(k=5, offset=1000) == []
 
 
+async def test_searches_side_by_side_find_what_each_finds_alone(service: httpx.AsyncClient) -> None:
+    asked = [f"{word} in {place}" for word in ("city", "holiday") for place in ("Japan", "Kenya", "Chile", "Oman")]
+
+    async def hits(query: str) -> Any:
+        return (await service.get("/search", params={"query": query, "k": 40})).json()["hits"]
+
+    alone = [await hits(query) for query in asked]
+    assert await asyncio.gather(*map(hits, asked)) == alone
+    for found in alone:
+        assert len(found) == 40
+        assert found == sorted(found, key=lambda hit: (-hit["score"], hit["passage_id"]))
+
+
 @pytest.mark.parametrize(
     "parameters",
     [{}, {"query": ""}, {"query": "?"}, {"query": "x", "k": 0}, {"query": "x", "k": 101}, {"query": "x", "offset": -1}],
