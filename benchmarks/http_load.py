@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from typing import IO
 from urllib.parse import urlsplit
 
+from benchmarks.reports import processor_seconds
+
 SECONDS = 600.0
 """Deadline for a service to become ready, and for a whole measurement."""
 
@@ -37,12 +39,21 @@ def post(path: str, body: object) -> bytes:
     return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
 
 
+@dataclass(frozen=True)
+class Service:
+    """A service that runs."""
+
+    url: str
+    process: int
+
+
 @dataclass
 class Measured:
-    """How long each request took, in seconds, and how long all of them together."""
+    """How long each request took, in seconds, how long all of them together, and how long the server computed."""
 
     latencies: list[float] = field(default_factory=list)
     seconds: float = 0.0
+    processor_seconds: float = 0.0
 
     @property
     def per_second(self) -> float:
@@ -50,8 +61,8 @@ class Measured:
         return len(self.latencies) / self.seconds
 
 
-async def measure(url: str, requests: Sequence[bytes], clients: int) -> Measured:
-    """Send all ``requests`` once, shared among this many clients.
+async def measure(service: Service, requests: Sequence[bytes], clients: int) -> Measured:
+    """Send all ``requests`` to the service once, shared among this many clients.
 
     Raises:
         RuntimeError: a request was not answered with 200.
@@ -59,7 +70,7 @@ async def measure(url: str, requests: Sequence[bytes], clients: int) -> Measured
     """
     measured = Measured()
     waiting = iter(requests)
-    address = urlsplit(url)
+    address = urlsplit(service.url)
 
     async def client() -> None:
         reader, writer = await asyncio.open_connection(address.hostname, address.port)
@@ -75,20 +86,13 @@ async def measure(url: str, requests: Sequence[bytes], clients: int) -> Measured
                     asked, said = request.split(b"\r\n")[0].decode(), head.split(b"\r\n")[0].decode()
                     raise RuntimeError(f"{asked} was answered with {said}: {body.decode()[:200]}")
 
-    began = time.perf_counter()
+    began, computed = time.perf_counter(), processor_seconds(service.process)
     async with asyncio.timeout(SECONDS), asyncio.TaskGroup() as tasks:
         for _ in range(clients):
             tasks.create_task(client())
     measured.seconds = time.perf_counter() - began
+    measured.processor_seconds = processor_seconds(service.process) - computed
     return measured
-
-
-@dataclass(frozen=True)
-class Service:
-    """A service that runs."""
-
-    url: str
-    process: int
 
 
 @contextlib.asynccontextmanager

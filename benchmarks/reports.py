@@ -50,3 +50,15 @@ def resident_mb(process: int) -> float:
     status = Path(f"/proc/{process}/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((round(int(line.split()[1]) / 1_024, 1) for line in lines if line.startswith("VmRSS:")), 0.0)
+
+
+def processor_seconds(process: int) -> float:
+    """Seconds that a process has computed, all its threads together; 0 where the system does not say.
+
+    What an answer costs a processor hardly depends on what else runs on it, as how long it takes does.
+    """
+    stat = Path(f"/proc/{process}/stat")
+    if not stat.exists():
+        return 0.0
+    user, system = stat.read_text().rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

@@ -38,12 +38,12 @@ async def small_tool(name: str, calls: int) -> dict[str, Any]:
     """Requests a second of a tool that needs no model: single calls of 1 and 16 clients, and batches of 64."""
     single, batch = post("/call", SMALL_CALLS[name]), post("/calls", {"calls": [SMALL_CALLS[name]] * SMALL_BATCH})
     async with running(name) as service:
-        await measure(service.url, [single] * min(calls, 500), 1)
+        await measure(service, [single] * min(calls, 500), 1)
         figures: dict[str, Any] = {
-            f"POST /call, {clients} clients": summary(await measure(service.url, [single] * calls, clients))
+            f"POST /call, {clients} clients": summary(await measure(service, [single] * calls, clients))
             for clients in (1, 16)
         }
-        batched = await measure(service.url, [batch] * max(4, calls // SMALL_BATCH), 4)
+        batched = await measure(service, [batch] * max(4, calls // SMALL_BATCH), 4)
         figures[f"POST /calls of {SMALL_BATCH}, 4 clients"] = summary(batched)
         figures["calls a second in batches"] = round(batched.per_second * SMALL_BATCH)
         figures["resident MiB"] = resident_mb(service.process)
@@ -69,12 +69,12 @@ async def batched_tool(
         return [post("/calls", {"calls": [{"input": text} for text in group]}) for group in groups]
 
     async with running(name, {**settings, wait: "0"}) as alone, running(name, settings) as service:
-        plans = {"one by one": partial(measure, alone.url, single, 1)}
+        plans = {"one by one": partial(measure, alone, single, 1)}
         for size in BATCHES:
-            plans[f"a batch of {size}"] = partial(measure, service.url, grouped(size), 1)
-            plans[f"{size} at once"] = partial(measure, service.url, single, size)
+            plans[f"a batch of {size}"] = partial(measure, service, grouped(size), 1)
+            plans[f"{size} at once"] = partial(measure, service, single, size)
         for of in (alone, service):
-            await measure(of.url, single, max(BATCHES))
+            await measure(of, single, max(BATCHES))
         best = dict.fromkeys(plans, float("inf"))
         for _ in range(rounds):
             for plan, run in plans.items():

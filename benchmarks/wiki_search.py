@@ -71,11 +71,9 @@ async def through_http(index: Path, asked: Sequence[str], clients: Sequence[int]
     figures: dict[str, Any] = {}
     async with running("wiki_search", {"INDEX": str(index)}) as service:
         for sent in requests.values():
-            await measure(service.url, sent[-WARM_UP // len(requests) :], max(clients))
+            await measure(service, sent[-WARM_UP // len(requests) :], max(clients))
         for name, sent in requests.items():
-            figures[name] = {
-                str(count): summary(await measure(service.url, sent[:-WARM_UP], count)) for count in clients
-            }
+            figures[name] = {str(count): summary(await measure(service, sent[:-WARM_UP], count)) for count in clients}
         figures["resident MiB"] = resident_mb(service.process)
     return figures
 
@@ -123,7 +121,9 @@ def main() -> None:
     rows = [(f"service, {path}", http["resident MiB"], http[path]) for path in ("GET /search", "POST /call")]
     searching = {name: in_process(name, folder, options.clients) for name in SEARCHERS}
     rows += [(f"{name}, in process", found["resident MiB"], found["clients"]) for name, found in searching.items()]
-    print(f"\n{'':22} {'clients':>7} {'p50 ms':>8} {'p95 ms':>8} {'p99 ms':>8} {'a second':>9} {'MiB':>7}")
+    print(
+        f"\n{'':22} {'clients':>7} {'p50 ms':>8} {'p95 ms':>8} {'p99 ms':>8} {'a second':>8} {'cpu ms':>8} {'MiB':>8}"
+    )
     for name, memory, by_clients in rows:
         for count, figures in by_clients.items():
             shown = " ".join(f"{figure:>8,.2f}" for figure in figures.values())

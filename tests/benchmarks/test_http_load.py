@@ -7,7 +7,7 @@ import os
 import pytest
 
 from benchmarks.http_load import get, measure, post, running
-from benchmarks.reports import percentiles, resident_mb
+from benchmarks.reports import percentiles, processor_seconds, resident_mb
 
 
 async def test_every_request_is_sent_once_and_timed() -> None:
@@ -15,12 +15,13 @@ async def test_every_request_is_sent_once_and_timed() -> None:
         assert resident_mb(service.process) > 10
         for clients in (1, 4):
             requests = [post("/call", {"input": f"{number} + 1"}) for number in range(10)]
-            measured = await measure(service.url, [*requests, get("/health")], clients)
+            measured = await measure(service, [*requests, get("/health")], clients)
             assert len(measured.latencies) == 11
             assert sum(measured.latencies) <= clients * measured.seconds
+            assert measured.processor_seconds >= 0
             assert measured.per_second == pytest.approx(11 / measured.seconds)
         with pytest.raises(ExceptionGroup) as failed:
-            await measure(service.url, [get("/nothing")], 1)
+            await measure(service, [get("/nothing")], 1)
         [error] = failed.value.exceptions
         assert "GET /nothing HTTP/1.1 was answered with HTTP/1.1 404" in str(error)
 
@@ -39,3 +40,5 @@ def test_percentiles_are_of_the_durations_in_milliseconds() -> None:
 def test_memory_of_a_process_that_is_not_there_is_unknown() -> None:
     assert resident_mb(os.getpid()) > 10
     assert resident_mb(2**30) == 0
+    assert processor_seconds(os.getpid()) > 0
+    assert processor_seconds(2**30) == 0
