@@ -7,19 +7,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final
 
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
 from services.question_answering.formats import prompt, reader_text
-from services.question_answering.padding import encoded, padded, text_batches
+from services.question_answering.padding import encoded, padded, text_batches, tokens_per_pass
 from services.question_answering.passages import Passage
 from services.question_answering.t5 import T5
-
-TOKENS_PER_PASS: Final = 16_384
-"""Tokens, padding included, that go through the encoder at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +52,7 @@ class Reader:
             texts += [reader_text(prompt(question), passage) for passage in shown]
             counts.append(len(shown))
         ids = encoded(self._tokenizer, texts, self._max_tokens)
-        states, mask = fused(encode_apart(self._model, ids, TOKENS_PER_PASS), counts)
+        states, mask = fused(encode_apart(self._model, ids, tokens_per_pass(self._device)), counts)
         return self._decode(states, mask)
 
     def _decode(self, states: Tensor, mask: Tensor) -> list[Answer]:

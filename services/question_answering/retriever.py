@@ -6,7 +6,6 @@ Published checkpoints share one encoder between the two sides, or (after query-s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 import torch
 from tokenizers import Tokenizer
@@ -14,11 +13,8 @@ from torch import Tensor
 
 from services.question_answering.bert import Bert
 from services.question_answering.formats import prompt, retriever_text
-from services.question_answering.padding import encoded, padded, text_batches
+from services.question_answering.padding import encoded, padded, text_batches, tokens_per_pass
 from services.question_answering.passages import Passage
-
-TOKENS_PER_PASS: Final = 16_384
-"""Tokens, padding included, that go through the encoder at once; it bounds memory, not what can be embedded."""
 
 
 class Retriever:
@@ -58,7 +54,7 @@ class Retriever:
         found = torch.empty(len(texts), self.width)
         ids = encoded(self._tokenizer, texts, self._max_tokens)
         device = encoder.embeddings.word_embeddings.weight.device
-        for batch in text_batches(ids, TOKENS_PER_PASS):
+        for batch in text_batches(ids, tokens_per_pass(device)):
             batch_ids, mask = padded([ids[number] for number in batch], encoder.config.pad_id, device)
             found[batch] = mean_pooled(encoder(batch_ids, mask), mask).float().cpu()
         return found
