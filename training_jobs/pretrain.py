@@ -13,19 +13,21 @@ copy.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812, the field's name for it
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
@@ -36,12 +38,14 @@ _STATE: Final = "state.pt"
 _LOG: Final = "loss.jsonl"
 _BETAS: Final = (0.9, 0.95)
 
+Precision = Literal["float32", "bfloat16"]
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What a run is. ``batch_tokens`` counts padding; ``warmup`` is a share of ``steps``; the rate falls along a
     cosine from ``peak_rate`` to ``final_rate``; ``width`` and ``layers`` are the model's; ``positions`` is its
-    longest text in tokens."""
+    longest text in tokens. ``precision`` is that of the products; weights and their updates are float32."""
 
     steps: int
     seed: int = 0
@@ -57,6 +61,7 @@ class Recipe:
     rotary_dim: int = 32
     positions: int = 512
     checkpoint_every: int = 200
+    precision: Precision = "float32"
 
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number (from 0)."""
@@ -119,10 +124,29 @@ def pretrain(corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None 
     return model.eval()
 
 
+@contextlib.contextmanager
+def _products_in(precision: Precision) -> Iterator[None]:
+    """Matrix products in ``precision``: in bfloat16, where a processor has units for it, twice as fast.
+
+    Short texts attend fastest as two plain products, and only where these may stay in bfloat16 too.
+    """
+    if precision == "float32":
+        yield
+        return
+    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # of every device, despite its name
+    try:
+        with torch.autocast("cpu", torch.bfloat16), sdpa_kernel(SDPBackend.MATH):
+            yield
+    finally:
+        torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(False)
+
+
 def _train_step(model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, step: int) -> float:
     for group in optimizer.param_groups:
         group["lr"] = recipe.rate(step)
-    loss = batch_loss(model, batch)
+    # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
+    with _products_in(recipe.precision):
+        loss = batch_loss(model, batch)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
@@ -176,11 +200,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--corpus", type=Path, required=True, help="directory that training_jobs.corpus made")
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoint, loss.jsonl, model/")
     for name, field in Recipe.__dataclass_fields__.items():
-        kind = {"int": int, "float": float}[str(field.type)]
+        kind = {"int": int, "float": float, "Precision": str}[str(field.type)]
         required = name == "steps"
         parser.add_argument(
-            f"--{name.replace('_', '-')}", type=kind, required=required, default=None if required else field.default
-        )
+            f"--{name.replace('_', '-')}", type=kind, required=required, default=None if required else field.default,
+            choices=get_args(Precision) if name == "precision" else None,
+        )  # fmt: skip
     options = vars(parser.parse_args(arguments))
     corpus, out = options.pop("corpus"), options.pop("out")
     try:

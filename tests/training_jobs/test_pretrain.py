@@ -62,6 +62,19 @@ def test_the_loss_falls_and_the_model_can_be_loaded(corpus: Path, tmp_path: Path
     assert (tmp_path / "model" / "tokenizer.json").exists()
 
 
+def test_products_in_bfloat16_learn_as_well(corpus: Path, tmp_path: Path) -> None:
+    model = pretrain(corpus, tmp_path, replace(TINY, precision="bfloat16"))
+    logged = losses(tmp_path)
+    assert sum(logged[-4:]) / 4 < sum(logged[:4]) / 4 - 0.3
+    assert logged == pytest.approx(losses_of_float32(corpus, tmp_path / "float32"), abs=0.1)
+    assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
+
+
+def losses_of_float32(corpus: Path, run: Path) -> list[float]:
+    pretrain(corpus, run, TINY)
+    return losses(run)
+
+
 def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(corpus: Path, tmp_path: Path) -> None:
     pretrain(corpus, tmp_path / "whole", TINY)
     pretrain(corpus, tmp_path / "parts", TINY, stop_after=7)
