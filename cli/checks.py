@@ -41,6 +41,7 @@ _WEIGHTS: Final = (
     "pytorch_model.bin.index.json",
     "model.bin",
 )
+_ATLAS: Final = "atlas.json"
 _TORCH: Final = (
     "import json, torch; print(json.dumps([torch.__version__, torch.get_num_threads(), torch.cuda.is_available()]))"
 )
@@ -181,7 +182,8 @@ def check_ports(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
 
 def check_models(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """The bundled checkpoints and the one that ``TOOLFORMER_MODEL`` names."""
-    folders = sorted(file.parent for file in (checkout / "models").glob("*/config.json"))
+    files = (file for name in ("config.json", _ATLAS) for file in (checkout / "models").glob(f"*/{name}"))
+    folders = sorted(file.parent for file in files)
     if chosen := environ.get("TOOLFORMER_MODEL"):
         folders.append(Path(chosen))
     if not folders:
@@ -250,6 +252,8 @@ CHECKS: Final[Mapping[str, Check]] = {
 def _model_finding(folder: Path) -> Finding:
     name = f"model {folder.name}"
     remedy = "restore the folder from the repository, or name a GPT-J checkpoint in TOOLFORMER_MODEL"
+    if (folder / _ATLAS).is_file():
+        return _atlas_finding(name, folder)
     try:
         config = json.loads((folder / "config.json").read_text())
         # CTranslate2's own config.json names no architecture; its folder says what it is by what stands beside it.
@@ -281,6 +285,21 @@ async def _ping(settings: CacheSettings) -> tuple[str, float]:
         return cache.address, time.perf_counter() - began
     finally:
         await cache.aclose()
+
+
+def _atlas_finding(name: str, folder: Path) -> Finding:
+    """A retriever with its reader, whose settings list all files."""
+    remedy = "restore the folder from the repository"
+    try:
+        listed = {
+            file: int(entry["bytes"]) for file, entry in json.loads((folder / _ATLAS).read_text())["files"].items()
+        }
+        torn = [file for file, size in listed.items() if (folder / file).stat().st_size != size]
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        return Finding(name, "problem", f"cannot be read: {error}", remedy)
+    if torn:
+        return Finding(name, "problem", f"not of the size that {_ATLAS} gives: {_some(torn)}", remedy)
+    return Finding(name, "ok", f"retriever and reader for question answering, {sum(listed.values()) / 1e6:.1f} MB")
 
 
 def _who_answers(component: Component) -> str | None:

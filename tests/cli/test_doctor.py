@@ -136,6 +136,22 @@ def test_models_are_found_whole_or_named(tmp_path: Path) -> None:
     assert (named.name, named.status) == ("model other", "problem")
 
 
+def test_a_model_of_two_is_whole_or_torn(tmp_path: Path) -> None:
+    folder = tmp_path / "models" / "atlas"
+    (folder / "reader").mkdir(parents=True)
+    (folder / "reader" / "model.safetensors").write_bytes(b"0" * 1_000_000)
+    entry = {"bytes": 1_000_000, "sha256": "0"}
+    (folder / "atlas.json").write_text(json.dumps({"files": {"reader/model.safetensors": entry}}))
+    [whole] = find("models", {}, tmp_path)
+    assert (whole.status, whole.detail) == ("ok", "retriever and reader for question answering, 1.0 MB")
+    (folder / "reader" / "model.safetensors").write_bytes(b"0")
+    [torn] = find("models", {}, tmp_path)
+    assert (torn.status, "reader/model.safetensors" in torn.detail) == ("problem", True)
+    (folder / "reader" / "model.safetensors").unlink()
+    [missing] = find("models", {}, tmp_path)
+    assert missing.status == "problem"
+
+
 def test_the_index_is_there_or_will_be_built_or_is_broken(tmp_path: Path) -> None:
     environ = {"TOOLFORMER_DATA_DIR": str(tmp_path)}
     [later] = find("encyclopedia", environ)
