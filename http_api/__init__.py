@@ -10,7 +10,7 @@ from http_api.limits import BodyLimit
 from http_api.logs import LogFormat, configure_logging
 from http_api.metrics import install_metrics
 from http_api.request_id import REQUEST_ID_HEADER, RequestId, request_id
-from http_api.serving import serve
+from http_api.serving import listen, serve
 from http_api.text import UnicodeText
 from http_api.tracing import RequestSpans, Tracing
 
@@ -29,6 +29,7 @@ __all__ = [
     "error_body",
     "install_error_handlers",
     "install_metrics",
+    "listen",
     "request_id",
     "serve",
 ]

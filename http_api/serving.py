@@ -100,7 +100,7 @@ def serve(
         # uvicorn drains on both and raises the signal again for whoever handled it before. That is us: a drain that was
         # asked for is a success. It also holds for a signal that comes before uvicorn listens for one.
         signal.signal(signal_number, _exit_cleanly)
-    listener = _listen(host, port, max_connections)
+    listener = listen(host, port, max_connections)
     config = uvicorn.Config(
         _DrainEnd(app),
         log_config=None,
@@ -118,8 +118,12 @@ def serve(
     sys.exit(0 if server.started else 1)
 
 
-def _listen(host: str, port: int, backlog: int) -> socket.socket:
-    """A listening socket, or a clear word and `SystemExit`: before anything heavy is loaded."""
+def listen(host: str, port: int, backlog: int = 1) -> socket.socket:
+    """A listening socket, or a clear word in the log and the end of the process: before anything heavy is loaded.
+
+    Raises:
+        SystemExit: 1 if the port cannot be had.
+    """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
         return socket.create_server((host, port), family=family, backlog=backlog)

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import NoReturn
 
-from http_api import configure_logging, serve
+from http_api import configure_logging, listen, serve
 from inference_gateway.backends.loading import backend_loader
 from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings, SettingsError
@@ -29,6 +29,9 @@ def main() -> NoReturn:
         print(f"inference_gateway: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)
     configure_logging(settings.log_level, settings.log_format)
+    if settings.grpc_port is not None:
+        # Taken again when the app starts; a port that somebody uses is told of in one line, as the other port is.
+        listen(settings.host, settings.grpc_port).close()
     rpc = app.state.grpc_server
     on_drain = rpc.drain if rpc else lambda: None
     serve(app, settings.host, settings.port, drain_seconds=settings.drain_seconds, on_drain=on_drain)

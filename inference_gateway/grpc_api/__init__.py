@@ -7,5 +7,6 @@
 - ``service.py``: ``CompletionService``
 - ``server.py``: the server, with health and reflection, from start to drain
 
-Only who asks for a port (`GatewaySettings.grpc_port`) imports this, since grpc takes its time.
+It is imported only where a port is asked for (`GatewaySettings.grpc_port`).
+`docs/decisions/040-one-contract-two-doors.md` says why it is built this way.
 """

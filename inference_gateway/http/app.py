@@ -99,7 +99,7 @@ def create_app(
     gateway = Gateway(load_backend, registry, settings, metrics, keys, cache, tracing.tracer)
     rpc = None
     if settings.grpc_port is not None:
-        # Imported here: grpc takes its time, and mostly nobody asks for it.
+        # Imported here: grpc costs memory, and mostly nobody asks for it (decision record 040).
         from inference_gateway.grpc_api.server import GrpcServer
 
         rpc = GrpcServer(gateway, quotas, metrics, tracing.tracer)

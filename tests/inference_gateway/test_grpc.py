@@ -319,12 +319,22 @@ async def test_a_port_that_is_taken_is_named(plain: Client) -> None:
 
 
 @pytest.mark.slow
+async def test_a_process_whose_port_is_taken_says_so_in_a_line(plain: Client) -> None:
+    taken = plain.gateway.app.state.grpc_server.port
+    env = {"TOOLFORMER_GATEWAY_PORT": "0", "TOOLFORMER_GATEWAY_GRPC_PORT": str(taken)}
+    async with started("inference_gateway", env=env) as server:
+        assert "stop what uses it" in await server.line_with(f"cannot listen on 127.0.0.1 port {taken}")
+        assert await server.ended() == 1
+    assert not any("Traceback" in line for line in server.lines)
+
+
+@pytest.mark.slow
 async def test_sigterm_lets_running_completions_end(checkpoint: Path) -> None:
     """The real process: SIGTERM comes while a text streams, which then ends as if nothing had been."""
     env = {"TOOLFORMER_MODEL": str(checkpoint), "OMP_NUM_THREADS": "1"}
     env |= {"TOOLFORMER_GATEWAY_PORT": "0", "TOOLFORMER_GATEWAY_GRPC_PORT": "0"}
     async with started("inference_gateway", env=env) as server:
-        address = (await server.line_with("listening for gRPC on")).rpartition(" ")[2]
+        address = (await server.line_with("listening for gRPC on")).split()[-1]
         await server.line_with("ready: model")
         async with grpc.aio.insecure_channel(address) as channel:
             request = CompletionRequest(prompt="Each of the", max_tokens=1500)
