@@ -6,7 +6,7 @@
 - ``completions.py``: ``POST /v1/completions``, as JSON or as server-sent events
 - ``event_stream.py``, ``connection.py``, ``request_id.py``: a stream of events, a client that leaves, a request's id
 - ``gateway.py``: the backend and the tool client, from start to stop
-- ``operations.py``, ``metrics.py``: models, tools, health, readiness, metrics
+- ``operations.py``, ``metrics.py``: models, tools, health, readiness, metrics; ``playground.py``: the page
 - ``app.py``: `create_app` puts it all behind routes
 """
 

@@ -11,9 +11,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from http_api import ApiError
 from http_api.errors import error_response
 from inference_gateway.api_keys import ApiKeys
+from inference_gateway.http.playground import PAGE_PATHS
 from inference_gateway.quotas import OverQuota, Quotas
 
-OPEN_PATHS: Final = frozenset({"/", "/health", "/ready", "/docs", "/openapi.json"})
+OPEN_PATHS: Final = PAGE_PATHS | {"/health", "/ready", "/docs", "/openapi.json"}
 """Open to everybody: the page, which asks for a key itself, probes, and the description of the API."""
 
 

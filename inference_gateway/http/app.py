@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from pathlib import Path
-from typing import Final
 
 from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
-from starlette.responses import HTMLResponse
 
 from http_api import (
     REQUEST_ID_HEADER,
@@ -27,17 +24,11 @@ from inference_gateway.http.completions import COMPLETIONS_PATH, completion_rout
 from inference_gateway.http.description import describe_access
 from inference_gateway.http.gateway import Gateway
 from inference_gateway.http.operations import operation_routes
+from inference_gateway.http.playground import playground_routes
 from inference_gateway.quotas import Quotas
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
 from toolformer.result_cache import ResultCache
 from toolformer.tools import ToolRegistry
-
-_PAGE: Final = Path(__file__).parents[1] / "playground" / "index.html"
-_PAGE_POLICY: Final = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
-    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-)
-"""The page is one file that brings its own style and script and speaks to this gateway alone."""
 
 
 def create_app(
@@ -117,12 +108,7 @@ def create_app(
     app.include_router(completion_routes(gateway))
     app.include_router(operation_routes(gateway))
     describe_access(app, keys_required=keys.required, open_paths=open_paths(settings))
-    page = _PAGE.read_text(encoding="utf-8")
-
-    @app.get("/", include_in_schema=False)
-    async def playground() -> HTMLResponse:
-        return HTMLResponse(page, headers={"Content-Security-Policy": _PAGE_POLICY})
-
+    app.include_router(playground_routes())
     return app
 
 

@@ -22,7 +22,8 @@ from inference_gateway.settings import GatewaySettings
 from tests.inference_gateway.http_harness import bearer, gateway, scripted_backend, serving, tools_at
 from tests.toolformer import tool_service
 
-OPEN = {"/", "/health", "/ready", "/docs", "/openapi.json", "/metrics"}
+PAGE = {"/", *(f"/playground/{name}" for name in ("style.css", "main.js", "view.js", "events.js"))}
+OPEN = PAGE | {"/health", "/ready", "/docs", "/openapi.json", "/metrics"}
 
 
 def walked(routes: Iterable[BaseRoute]) -> Iterator[Route]:

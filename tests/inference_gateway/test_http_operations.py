@@ -95,11 +95,18 @@ async def test_a_request_has_an_id_that_reaches_the_tools(given: str | None) -> 
     assert [seen.headers["x-request-id"] for seen in tool.seen] == [returned]
 
 
-async def test_the_page_is_whole_and_asks_nobody_else(plain: Gateway) -> None:
+async def test_the_page_and_its_parts_come_from_here_and_are_checked_for_changes(plain: Gateway) -> None:
     response = await plain.http.get("/")
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert "connect-src 'self'" in response.headers["content-security-policy"]
-    assert re.findall(r"""(?:src|href)=["'](?!/docs)([^"']+)""", response.text) == []
+    assert "unsafe" not in response.headers["content-security-policy"]
+    parts = re.findall(r"""(?:src|href)=["'](?!docs|data:)([^"']+)""", response.text)
+    assert parts == ["playground/style.css", "playground/main.js"]
+    for part in parts:
+        loaded = await plain.http.get(f"/{part}")
+        assert loaded.headers["content-type"].partition(";")[0] in ("text/css", "text/javascript")
+        again = await plain.http.get(f"/{part}", headers={"If-None-Match": loaded.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
 
 
 async def test_the_api_describes_itself(plain: Gateway) -> None:

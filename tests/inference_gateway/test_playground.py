@@ -1,0 +1,165 @@
+"""The page at ``/`` in headless Chromium, with a real gateway and real tools behind it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shlex
+
+import pytest
+from playwright.async_api import Page, expect
+
+from tests.inference_gateway.http_harness import Gateway, gateway
+from tests.support.browser import needs_chromium, page
+from tests.toolformer import tool_service
+
+pytestmark = [needs_chromium, pytest.mark.slow]
+
+
+async def complete(opened: Page, prompt: str) -> None:
+    """Put ``prompt`` in and ask for its completion with the keyboard."""
+    await opened.fill("#prompt", prompt)
+    await opened.press("#prompt", "Control+Enter")
+
+
+async def ended(opened: Page) -> None:
+    """Return once the completion has come to its end."""
+    await expect(opened.locator("#text")).to_have_attribute("aria-busy", "false")
+
+
+async def test_a_call_becomes_a_chip_in_the_text(tooled: Gateway) -> None:
+    async with page() as opened:
+        await opened.goto(tooled.url)
+        await expect(opened.locator("#tools label:not(.down)")).to_have_text(["Calculator", "Calendar"])
+        await expect(opened.locator("#model")).to_have_text("scripted, 256 tokens")
+        await complete(opened, "Sum:")
+        await ended(opened)
+        chip = opened.locator(".chip")
+        await expect(chip).to_have_count(1)
+        await expect(chip).to_have_class("chip done")
+        assert (await chip.inner_text()).startswith("Calculator 24 * 17 → 408 ")
+        text = await opened.locator("#text").inner_text()
+        assert text.startswith("Sum: It is Calculator")
+        assert text.endswith(" 408 books.")
+        assert await opened.locator("#raw-text").text_content() == "Sum: It is [Calculator(24 * 17) -> 408] 408 books."
+        cells = await opened.locator("#call-rows td").all_text_contents()
+        assert cells[:3] == ["Calculator", "24 * 17", "408"]
+        assert "tokens made" in await opened.locator("#status").inner_text()
+
+
+async def test_hidden_calls_still_have_their_chips(tooled: Gateway) -> None:
+    async with page() as opened:
+        await opened.goto(tooled.url)
+        await opened.click("#settings summary")
+        await opened.uncheck("#show_calls")
+        await opened.fill("#max_calls", "2")
+        await complete(opened, "Two:")
+        await ended(opened)
+        assert await opened.locator("#raw-text").text_content() == "Two: One and done."
+        found = [(await chip.inner_text()).split("→")[0].strip() for chip in await opened.locator(".chip").all()]
+        assert found == ["Calculator 1 + 1", "Calculator 2 + 2"]
+
+
+async def test_a_call_that_fails_is_told_and_leaves_no_text(plain: Gateway) -> None:
+    async with page() as opened:
+        await opened.goto(plain.url)
+        await expect(opened.locator("#tools label.down")).not_to_have_count(0)
+        await complete(opened, "Sum:")
+        await ended(opened)
+        await expect(opened.locator(".chip")).to_have_class("chip failed")
+        await expect(opened.locator("#call-rows tr")).to_have_class("failed")
+        assert "unreachable: Calculator cannot be reached" in await opened.locator("#call-rows").inner_text()
+        assert await opened.locator("#raw-text").text_content() == "Sum: It is unknown."
+        await expect(opened.locator("#problem")).to_be_hidden()
+
+
+async def test_stopping_during_a_call_frees_the_sequence() -> None:
+    async with (
+        tool_service.serve(tool_service.silent) as tool,
+        gateway({"Calculator": tool.url}) as running,
+        page() as opened,
+    ):
+        await opened.goto(running.url)
+        await complete(opened, "Sum:")
+        await expect(opened.locator(".chip")).to_have_class("chip calling")
+        assert running.backend.stats().in_call == 1
+        await opened.keyboard.press("Escape")
+        await ended(opened)
+        assert (await opened.locator("#status").inner_text()).startswith("Stopped")
+        async with asyncio.timeout(10):
+            await tool.client_left.wait()
+        await running.idle()
+        await expect(opened.locator(".chip")).to_have_count(0)
+        await expect(opened.locator("#run")).to_have_text("Complete")
+        await complete(opened, "Plain:")
+        await ended(opened)
+        assert await opened.locator("#raw-text").text_content() == "Plain: a plain text."
+
+
+async def test_what_the_gateway_refuses_is_said_with_the_remedy(plain: Gateway) -> None:
+    async with page(expected_errors="400 (Bad Request)") as opened:
+        await opened.goto(plain.url)
+        await complete(opened, "word " * 400)
+        await ended(opened)
+        said = await opened.locator("#problem").inner_text()
+        assert said.startswith("The gateway did not accept that.")
+        assert "256" in said
+        await complete(opened, "Plain:")
+        await ended(opened)
+        await expect(opened.locator("#problem")).to_be_hidden()
+
+
+async def test_a_key_is_asked_for_and_then_used() -> None:
+    async with (
+        gateway(api_keys="right-key", key="right-key") as running,
+        page(expected_errors="401 (Unauthorized)") as opened,
+    ):
+        await opened.goto(running.url)
+        await expect(opened.locator("#api_key")).to_be_focused()
+        await opened.fill("#api_key", "right-key")
+        await opened.press("#api_key", "Control+Enter")
+        await ended(opened)
+        await expect(opened.locator("#problem")).to_be_hidden()
+        await expect(opened.locator("#model")).to_have_text("scripted, 256 tokens")
+        assert await opened.evaluate("Object.keys(localStorage).length + Object.keys(sessionStorage).length") == 0
+        command = await opened.locator("#curl").text_content()
+        assert command is not None
+        assert "right-key" not in command
+
+
+async def test_the_command_shown_asks_for_the_same(tooled: Gateway) -> None:
+    async with page() as opened:
+        await opened.goto(tooled.url)
+        await opened.click("#settings summary")
+        await opened.fill("#seed", "7")
+        await opened.fill("#date", "2026-11-20")
+        await complete(opened, 'It\'s "Plain:" $HOME `x`\nDay:')
+        await ended(opened)
+        text = await opened.locator("#raw-text").text_content()
+        command = await opened.locator("#curl").text_content()
+        assert command is not None
+        shell = await asyncio.create_subprocess_shell(
+            f"{command} --noproxy '*' --max-time 30", stdout=asyncio.subprocess.PIPE
+        )
+        out, _ = await shell.communicate()
+        choice = json.loads(out)["choices"][0]
+        assert text == 'It\'s "Plain:" $HOME `x`\nDay:' + choice["text"]
+        assert choice["tool_calls"][0]["output"] == "Today is Friday, November 20, 2026."
+        assert json.loads(shlex.split(command)[-1])["seed"] == 7
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_it_fits_a_phone_in_light_and_dark(tooled: Gateway, scheme: str) -> None:
+    async with page(viewport={"width": 360, "height": 740}, color_scheme=scheme) as opened:
+        await opened.goto(tooled.url)
+        await opened.click("#settings summary")
+        await complete(opened, "Sum:")
+        await ended(opened)
+        for summary in await opened.locator("#result summary").all():
+            await summary.click()
+        assert await opened.evaluate("document.documentElement.scrollWidth") <= 360
+        red, green, blue = await opened.evaluate(
+            "getComputedStyle(document.body).backgroundColor.match(/[0-9]+/g).slice(0, 3).map(Number)"
+        )
+        assert (min(red, green, blue) > 200) is (scheme == "light")
+        assert (max(red, green, blue) < 60) is (scheme == "dark")
