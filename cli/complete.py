@@ -17,6 +17,7 @@ from cli.components import load_registry
 from cli.console import CommandError, write
 from cli.highlight import CallHighlighter
 from cli.sse import EventTooLarge, read_events
+from toolformer.credentials import gateway_credentials
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -104,7 +105,10 @@ async def stream_completion(url: str, body: Mapping[str, Any], printer: Completi
             asyncio.timeout(seconds),
             httpx.AsyncClient(timeout=httpx.Timeout(seconds, connect=5.0), trust_env=not local) as client,
             client.stream(
-                "POST", f"{url.rstrip('/')}/v1/completions", json={**body, "stream": True}, headers=_credentials()
+                "POST",
+                f"{url.rstrip('/')}/v1/completions",
+                json={**body, "stream": True},
+                headers=gateway_credentials(),
             ) as response,
         ):
             if response.status_code != httpx.codes.OK:
@@ -123,12 +127,6 @@ async def stream_completion(url: str, body: Mapping[str, Any], printer: Completi
         ) from None
     except httpx.TransportError as error:
         raise CommandError(f"the connection to {url} broke off: {error or type(error).__name__}") from None
-
-
-def _credentials() -> dict[str, str]:
-    """The API key of ``TOOLFORMER_API_KEY``, for a gateway that asks for one."""
-    key = os.environ.get("TOOLFORMER_API_KEY", "").strip()
-    return {"Authorization": f"Bearer {key}"} if key else {}
 
 
 async def _print_stream(chunks: AsyncIterator[bytes], printer: CompletionPrinter) -> None:

@@ -23,6 +23,7 @@ from rich.progress import Progress
 from rich.table import Table
 
 from demo_world.suites import QUESTIONS_PER_TOOL, SPLITS, TOOLS, Question, Split, questions
+from toolformer.credentials import gateway_credentials
 from training_jobs.scoring import right_number, right_words, wilson_interval
 
 MAX_TOKENS: Final = 64
@@ -134,7 +135,8 @@ async def evaluate(
     """
     slots = asyncio.Semaphore(concurrency)
     suites = {(tool, split): questions(tool, split, count=count, seed=seed) for split in SPLITS for tool in TOOLS}
-    async with httpx.AsyncClient(base_url=gateway, timeout=timeout_s, trust_env=False) as client:
+    headers = gateway_credentials()
+    async with httpx.AsyncClient(base_url=gateway, timeout=timeout_s, trust_env=False, headers=headers) as client:
         await _check_ready(client)
         with Progress(transient=True) as progress:
             bar = progress.add_task("evaluate", total=2 * sum(map(len, suites.values())))
