@@ -54,15 +54,7 @@ class GPTJConfig:
         Raises:
             CheckpointError: if the file is missing, is not JSON or does not describe a GPT-J.
         """
-        path = directory / "config.json"
-        try:
-            raw: dict[str, Any] = json.loads(path.read_text())
-        except FileNotFoundError:
-            raise CheckpointError(
-                f"{path} is missing: give a directory that holds a Hugging Face GPT-J checkpoint"
-            ) from None
-        except json.JSONDecodeError as error:
-            raise CheckpointError(f"{path} is not JSON: {error}") from None
+        path, raw = directory / "config.json", _read(directory)
         if raw.get("model_type") != "gptj":
             raise CheckpointError(f"{path}: model_type is {raw.get('model_type')!r}, expected 'gptj'")
         if raw.get("activation_function", "gelu_new") != "gelu_new":
@@ -85,3 +77,26 @@ class GPTJConfig:
             "tie_word_embeddings": False,
         }
         (directory / "config.json").write_text(json.dumps(fixed | own, indent=2, sort_keys=True) + "\n")
+
+
+def model_type(directory: Path) -> str:
+    """What kind of model ``directory/config.json`` describes: ``gptj``, ``gpt2``, ``llama``, ...
+
+    Raises:
+        CheckpointError: if the file is missing, is not JSON or does not say.
+    """
+    told = _read(directory).get("model_type")
+    if not isinstance(told, str):
+        raise CheckpointError(f"{directory / 'config.json'} has no model_type: it is not a Hugging Face checkpoint")
+    return told
+
+
+def _read(directory: Path) -> dict[str, Any]:
+    path = directory / "config.json"
+    try:
+        raw: dict[str, Any] = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise CheckpointError(f"{path} is missing: give a directory that holds a Hugging Face checkpoint") from None
+    except json.JSONDecodeError as error:
+        raise CheckpointError(f"{path} is not JSON: {error}") from None
+    return raw

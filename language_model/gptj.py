@@ -159,6 +159,21 @@ class GPTJ(nn.Module):
     def dtype(self) -> torch.dtype:
         return self.wte.weight.dtype
 
+    @property
+    def max_positions(self) -> int:
+        """Tokens of the longest sequence."""
+        return self.config.n_positions
+
+    @property
+    def end_ids(self) -> list[int]:
+        """The token that ends a text."""
+        return [self.config.eos_token_id]
+
+    @property
+    def cache_bytes_per_token(self) -> int:
+        """Bytes that a token takes in a cache of :meth:`new_cache`."""
+        return self.config.n_layer * 2 * self.config.n_embd * self.dtype.itemsize
+
     def use_compiled_step(self) -> None:
         """Let :meth:`extend` use compiled code from now on (``native/``), which has a copy of the weights: changing
         them no longer reaches it.

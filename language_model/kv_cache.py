@@ -19,11 +19,6 @@ _WORTH_RELEASING: Final = 256
 """Tokens that must become free at once before their memory is given back: less costs more than it brings."""
 
 
-def bytes_per_token(config: GPTJConfig, dtype: torch.dtype) -> int:
-    """Bytes that a token takes in a cache of a model."""
-    return config.n_layer * 2 * config.n_embd * dtype.itemsize
-
-
 class KVCache:
     """A key-value cache of shape ``[layers, rows, max_length, 2 * heads, head_dim]``: of each token, its keys and
     then its values.
@@ -58,11 +53,6 @@ class KVCache:
     @property
     def rows(self) -> int:
         return len(self.lengths)
-
-    @property
-    def bytes_per_token(self) -> int:
-        """Bytes that one token of one row takes."""
-        return self._tokens[:, 0, 0].numel() * self._tokens.element_size()
 
     @property
     def tokens(self) -> Tensor:

@@ -1,4 +1,4 @@
-"""The backend that runs GPT-J in this process."""
+"""The backend that runs a model in this process."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import dataclasses
 import logging
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -17,9 +18,11 @@ from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.stats import EngineStats, Observer
+from language_model.causal_lm import CausalLM
+from language_model.config import model_type
 from language_model.gptj import GPTJ
-from language_model.kv_cache import bytes_per_token
 from language_model.native.library import Unavailable
+from language_model.other_models import OtherCausalLM
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
 
@@ -65,18 +68,20 @@ class LocalSession:
 
 
 class LocalBackend:
-    """GPT-J on this machine's CPU or GPU.
+    """A model on this machine's CPU or GPU: GPT-J, or others by a slower path (``language_model/other_models.py``).
 
     ``limits.max_model_len`` is capped by the model's positions.
     """
 
     notices: tuple[str, ...] = ()
 
-    def __init__(self, model: GPTJ, tokenizer: ByteLevelTokenizer, model_name: str, limits: EngineLimits) -> None:
+    def __init__(
+        self, model: CausalLM[Any], tokenizer: ByteLevelTokenizer, model_name: str, limits: EngineLimits
+    ) -> None:
         self.model_name = model_name
         self.tokenizer = tokenizer
-        self.vocabulary = CallVocabulary.of(tokenizer, [model.config.eos_token_id])
-        self.max_model_len = min(limits.max_model_len, model.config.n_positions)
+        self.vocabulary = CallVocabulary.of(tokenizer, model.end_ids)
+        self.max_model_len = min(limits.max_model_len, model.max_positions)
         capped = dataclasses.replace(limits, max_model_len=self.max_model_len)
         self._engine = Engine(model, Sampler(self.vocabulary, model.device), capped)
 
@@ -102,15 +107,11 @@ class LocalBackend:
             ValueError: if the cache could not hold one sequence.
         """
         tokenizer = ByteLevelTokenizer.from_pretrained(directory)
-        model = GPTJ.from_pretrained(directory, dtype=dtype, device=device)
+        model = _load_model(directory, dtype, device, compiled_step=compiled_step)
         if cache_bytes is not None:
-            tokens, length = cache_bytes // bytes_per_token(model.config, dtype), model.config.n_positions
-            limits = dataclasses.replace(limits, cache_tokens=tokens, max_model_len=min(limits.max_model_len, length))
-        if compiled_step:
-            try:
-                model.use_compiled_step()
-            except Unavailable as why:
-                log.info("steps are computed by torch: %s", why)
+            length = min(limits.max_model_len, model.max_positions)
+            tokens = cache_bytes // model.cache_bytes_per_token
+            limits = dataclasses.replace(limits, cache_tokens=tokens, max_model_len=length)
         return cls(model, tokenizer, model_name or directory.name, limits)
 
     async def start(self) -> None:
@@ -137,3 +138,15 @@ class LocalBackend:
     def stats(self) -> EngineStats:
         """Counts for metrics."""
         return self._engine.stats()
+
+
+def _load_model(directory: Path, dtype: torch.dtype, device: str, *, compiled_step: bool) -> CausalLM[Any]:
+    if model_type(directory) != "gptj":
+        return OtherCausalLM.from_pretrained(directory, dtype=dtype, device=device)
+    model = GPTJ.from_pretrained(directory, dtype=dtype, device=device)
+    if compiled_step:
+        try:
+            model.use_compiled_step()
+        except Unavailable as why:
+            log.info("steps are computed by torch: %s", why)
+    return model

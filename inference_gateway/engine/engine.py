@@ -12,6 +12,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -26,16 +27,16 @@ from inference_gateway.engine.scheduler import Scheduler, Work
 from inference_gateway.engine.scoring import UNSCORED, score
 from inference_gateway.engine.sequence import Listener, Sequence, State
 from inference_gateway.engine.stats import EngineStats, Observer
-from language_model.gptj import GPTJ
+from language_model.causal_lm import CausalLM
 from toolformer.api_call import SplicedResult
 
 log = logging.getLogger(__name__)
 
 
 class Engine:
-    """Continuous batching for GPT-J. All methods may be called from the event loop's thread."""
+    """Continuous batching. All methods may be called from the event loop's thread."""
 
-    def __init__(self, model: GPTJ, sampler: Sampler, limits: EngineLimits) -> None:
+    def __init__(self, model: CausalLM[Any], sampler: Sampler, limits: EngineLimits) -> None:
         self._model = model
         self.limits = limits
         self._cache = model.new_cache(_rows(limits, model.device), limits.max_model_len)
@@ -110,7 +111,7 @@ class Engine:
             held_tokens=max(0, total - kept),
             kept_tokens=kept,
             paused_tokens=sum(map(self._rows.held, in_call)),
-            bytes_per_token=self._cache.bytes_per_token,
+            bytes_per_token=self._model.cache_bytes_per_token,
             computed_tokens=self._computed,
             generated_tokens=self._generated,
             recomputed_tokens=scheduler.recomputed + self._rewound,

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from inference_gateway.engine.sequence import Sequence
-from language_model.kv_cache import KVCache
+from language_model.causal_lm import Cache
 
 WORTH_SHARING: Final = 8
 """Tokens in common from which on a row is copied or taken over: fewer are as quickly computed."""
@@ -31,7 +31,7 @@ class Row:
 class RowTable:
     """Gives rows of ``cache`` to sequences."""
 
-    def __init__(self, cache: KVCache, *, keep: bool = True) -> None:
+    def __init__(self, cache: Cache, *, keep: bool = True) -> None:
         """``keep``: whether what sequences leave behind is kept."""
         self._cache = cache
         self._keep = keep

@@ -6,9 +6,10 @@ The engine is driven step by step in this thread, so a seed always gives the sam
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Many
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import pytest
 import torch
@@ -21,7 +22,7 @@ from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence
 from inference_gateway.engine.stats import EngineStats
-from language_model.gptj import GPTJ
+from language_model.causal_lm import CausalLM
 from language_model.native.library import Unavailable
 from tests.inference_gateway.test_decoding import TOOLS
 from tests.support.models import SMALL, compiled_model, random_model
@@ -30,6 +31,14 @@ from toolformer.api_call import splice_result
 
 VOCABULARY = CallVocabulary.of(small_tokenizer(), [SMALL.eos_token_id])
 LENGTH = 90
+
+Oracle = Callable[[Tensor], Tensor]
+"""Logits ``[tokens, vocabulary]`` of ids ``[1, tokens]``, computed in one go."""
+
+
+def small_gptj(ids: Tensor) -> Tensor:
+    """The oracle of most tests."""
+    return cast(Tensor, random_model()(ids)[0])
 
 
 class Recorder(Sampler):
@@ -45,14 +54,14 @@ class Recorder(Sampler):
             self.seen.setdefault(tuple(sequence.tokens_from(0)), []).append(row.clone())
         return [(next(self.scripts[sequence.request.request_id], 0), False) for sequence in sequences]
 
-    def check(self) -> None:
+    def check(self, oracle: Oracle = small_gptj) -> None:
         """Every recorded row equals full recomputation."""
-        model, logits = random_model(), torch.empty(0)
+        logits = torch.empty(0)
         longest: tuple[int, ...] = ()
         # In falling order a list comes right behind the longest that begins with it: one computation serves both.
         for ids in sorted(self.seen, reverse=True):
             if longest[: len(ids)] != ids:
-                longest, logits = ids, model(torch.tensor([ids]))[0]
+                longest, logits = ids, oracle(torch.tensor([ids]))
             for row in self.seen[ids]:
                 torch.testing.assert_close(row, logits[len(ids) - 1], atol=3e-4, rtol=1e-4)
 
@@ -105,7 +114,7 @@ class Client:
 class Schedule:
     """A seeded crowd of clients on little memory."""
 
-    def __init__(self, seed: int, model: GPTJ) -> None:
+    def __init__(self, seed: int, model: CausalLM[Any]) -> None:
         self.rng = rng = random.Random(seed)
         self.recorder = Recorder()
         rows = rng.randint(1, 4)
@@ -183,13 +192,13 @@ class Schedule:
         assert (stats.waiting, stats.running, stats.in_call, stats.held_tokens) == (0, 0, 0, 0)
         return stats
 
-    def check_scores(self) -> None:
+    def check_scores(self, oracle: Oracle) -> None:
         """Log probabilities of prompts equal the oracle's."""
         for client in self.clients:
             prompt = client.request.prompt_ids
             if client.scored is None:
                 continue
-            expected = torch.log_softmax(random_model()(torch.tensor([prompt]))[0], dim=-1)
+            expected = torch.log_softmax(oracle(torch.tensor([prompt])), dim=-1)
             assert [token.id for token in client.scored.tokens] == list(prompt)
             assert client.scored.tokens[0].logprob is None
             for place, token in enumerate(client.scored.tokens[1:]):
@@ -197,14 +206,14 @@ class Schedule:
                 assert len(token.top) == (client.request.logprobs or 0)
 
 
-def check(seeds: Iterable[int], model: GPTJ) -> list[EngineStats]:
+def check(seeds: Iterable[int], model: CausalLM[Any], oracle: Oracle = small_gptj) -> list[EngineStats]:
     """Run and check the schedules of ``seeds``."""
     outcomes = []
     for seed in seeds:
         schedule = Schedule(seed, model)
         outcomes.append(schedule.run())
-        schedule.recorder.check()
-        schedule.check_scores()
+        schedule.recorder.check(oracle)
+        schedule.check_scores(oracle)
     return outcomes
 
 

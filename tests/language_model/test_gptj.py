@@ -152,7 +152,11 @@ class TestCache:
 
     def test_bytes_per_token(self) -> None:
         cache = random_model().new_cache(3, 10)
-        assert cache.bytes_per_token * 3 * 10 == cache.nbytes == 3 * 10 * 2 * SMALL.n_layer * SMALL.n_embd * 4
+        assert (
+            random_model().cache_bytes_per_token * 3 * 10
+            == cache.nbytes
+            == 3 * 10 * 2 * SMALL.n_layer * SMALL.n_embd * 4
+        )
 
 
 class TestDamagedCheckpoints:
