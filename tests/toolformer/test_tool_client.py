@@ -130,7 +130,7 @@ class TestWhatIsNotSent:
         async with ToolClient(tools("http://127.0.0.1:9")) as client:
             result = await client.call("Abacus", "1")
         assert result.error == ToolError(
-            "unknown_tool", "there is no tool 'Abacus'; the tools are: Calculator, Calendar, WikiSearch"
+            "unknown_tool", "there is no tool 'Abacus'; the tools are: Calculator, Calendar, WikiSearch, QA, MT"
         )
         assert (result.tool, result.input, result.attempts) == ("Abacus", "1", 0)
 

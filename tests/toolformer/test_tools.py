@@ -14,23 +14,23 @@ from pydantic import ValidationError
 
 from toolformer.tools import PACKAGED_TOOLS, Tool, ToolConfigError, ToolRegistry, UnknownTool
 
-QA = """
-[QA]
-url = "http://127.0.0.1:8104"
-description = "Answers a question."
+ATLAS = """
+[Atlas]
+url = "http://127.0.0.1:8201"
+description = "Knows where places are."
 quoted = true
 pure = true
-task = "Add questions."
-demonstrations = [{input = "Oslo is in Norway.", output = 'Oslo is in [QA("Where is Oslo?")] Norway.'}]
+task = "Add places."
+demonstrations = [{input = "Oslo is in Norway.", output = 'Oslo is in [Atlas("Oslo")] Norway.'}]
 """
-MT = """
-[MT]
-url = "http://127.0.0.1:8105"
-description = "Translates into English."
+CHANGE = """
+[Change]
+url = "http://127.0.0.1:8202"
+description = "Changes money."
 pure = true
-task = "Add translations."
+task = "Add sums of money."
 sampling_threshold = 0.0
-demonstrations = [{input = "le chat (the cat)", output = "le chat [MT(le chat)] (the cat)"}]
+demonstrations = [{input = "$5 (4 pounds)", output = "$5 [Change(5 USD GBP)] (4 pounds)"}]
 """
 
 
@@ -61,22 +61,24 @@ def toml(tables: dict[str, dict[str, Any]]) -> str:
 
 
 class TestPackagedTools:
-    def test_three_tools_at_their_ports(self) -> None:
+    def test_the_papers_five_tools_at_their_ports(self) -> None:
         assert {tool.name: tool.url for tool in load()} == {
             "Calculator": "http://127.0.0.1:8101",
             "Calendar": "http://127.0.0.1:8102",
             "WikiSearch": "http://127.0.0.1:8103",
+            "QA": "http://127.0.0.1:8104",
+            "MT": "http://127.0.0.1:8105",
         }
 
     def test_the_papers_thresholds(self) -> None:
-        papers = (0.05, 5, 5, 1.0)
-        expected = {"Calculator": (0.0, 20, 10, 0.5), "Calendar": papers, "WikiSearch": papers}
+        common, rare = (0.05, 5, 5, 1.0), (0.0, 20, 10, 0.5)
+        expected = {"Calculator": rare, "Calendar": common, "WikiSearch": common, "QA": common, "MT": rare}
         got = {t.name: (t.sampling_threshold, t.max_positions, t.max_samples, t.filter_threshold) for t in load()}
         assert got == expected
 
     def test_what_each_tool_takes(self) -> None:
         registry = load()
-        assert registry.quoted_names == {"WikiSearch"}
+        assert registry.quoted_names == {"WikiSearch", "QA"}
         assert [t.name for t in registry if not t.takes_input] == ["Calendar"]
         assert [t.name for t in registry if t.takes_date] == ["Calendar"]
         assert all(t.pure for t in registry)
@@ -96,7 +98,7 @@ class TestPackagedTools:
 
 class TestLookingUp:
     def test_get_names_the_known_tools(self) -> None:
-        with pytest.raises(UnknownTool, match="'Abacus'; the tools are: Calculator, Calendar, WikiSearch"):
+        with pytest.raises(UnknownTool, match="'Abacus'; the tools are: Calculator, Calendar, WikiSearch, QA, MT"):
             load().get("Abacus")
         assert issubclass(UnknownTool, KeyError)
 
@@ -113,7 +115,7 @@ class TestLookingUp:
 
     def test_it_is_a_collection_of_tools(self) -> None:
         registry = load()
-        assert len(registry) == 3
+        assert len(registry) == 5
         assert "Calendar" in registry
         assert "calendar" not in registry
 
@@ -124,11 +126,11 @@ class TestLookingUp:
 
 class TestUserFiles:
     def test_new_tables_add_tools_with_no_code(self, tmp_path: Path) -> None:
-        registry = load(write(tmp_path, QA + MT))
-        assert registry.names() == ("Calculator", "Calendar", "WikiSearch", "QA", "MT")
-        assert registry.quoted_names == {"WikiSearch", "QA"}
-        assert registry.get("MT").sampling_threshold == 0.0
-        assert registry.get("QA").sampling_threshold == 0.05
+        registry = load(write(tmp_path, ATLAS + CHANGE))
+        assert registry.names() == (*load().names(), "Atlas", "Change")
+        assert registry.quoted_names == {*load().quoted_names, "Atlas"}
+        assert registry.get("Change").sampling_threshold == 0.0
+        assert registry.get("Atlas").sampling_threshold == 0.05
 
     def test_a_known_name_changes_only_the_fields_it_gives(self, tmp_path: Path) -> None:
         changed = load(write(tmp_path, "[Calculator]\ntimeout_s = 9\n")).get("Calculator")
@@ -137,7 +139,7 @@ class TestUserFiles:
     def test_enabled(self, tmp_path: Path) -> None:
         off = write(tmp_path, "[Calendar]\nenabled = false\n", "off.toml")
         on = write(tmp_path, "[Calendar]\nenabled = true\n", "on.toml")
-        assert load(off).names() == ("Calculator", "WikiSearch")
+        assert load(off).names() == ("Calculator", "WikiSearch", "QA", "MT")
         assert load(off, on).names() == load().names()
 
     def test_the_environment_names_files_and_addresses(self, tmp_path: Path) -> None:
@@ -276,7 +278,7 @@ class TestErrors:
         assert message.startswith("environment variable TOOLFORMER_TOOL_CALENDAR_URL: [Calendar] url: ")
 
     def test_names_that_differ_only_in_case(self, tmp_path: Path) -> None:
-        clash = MT.replace("MT", "calendar")
+        clash = CHANGE.replace("Change", "calendar")
         assert "but for case" in errors_of(write(tmp_path, clash))
 
     def test_the_same_tool_twice(self) -> None:

@@ -11,7 +11,7 @@ from toolformer.api_call import parse_call
 from toolformer.tools import Tool, ToolRegistry
 
 TOOLS = tuple(ToolRegistry.load(files=[], environ={}))
-DEMONSTRATIONS = {"Calculator": 5, "Calendar": 5, "WikiSearch": 3}
+DEMONSTRATIONS = {"Calculator": 5, "Calendar": 5, "WikiSearch": 3, "QA": 2, "MT": 3}
 EACH = [(tool, d.input, d.output) for tool in TOOLS for d in tool.demonstrations]
 EACH_TOOL = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 EACH_DEMONSTRATION = pytest.mark.parametrize(("tool", "text", "annotated"), EACH)
