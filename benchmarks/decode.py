@@ -16,6 +16,7 @@ import itertools
 import json
 import os
 import platform
+import random
 import statistics
 import tempfile
 import threading
@@ -122,7 +123,8 @@ class Stopwatch(Sampler):
 
 async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[str, float]:
     """Milliseconds from the tool's answer to the next chosen token, beside a decode step, with ``streams`` others
-    decoding."""
+    decoding. Answers come after 2 to 12 ms, so at any moment of a step."""
+    tool_seconds = random.Random(0)
     engine = backend._engine
     watch = Stopwatch(backend.vocabulary, torch.device("cpu"))
     engine._sampler = watch
@@ -152,6 +154,7 @@ async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[s
                 assert result is not None
                 watch.resumed.clear()
                 watch.awaited = request.request_id
+                await asyncio.sleep(tool_seconds.uniform(0.002, 0.012))
                 answered = time.perf_counter()
                 session.splice(result)
                 await asyncio.to_thread(watch.resumed.wait)

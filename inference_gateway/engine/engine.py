@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import queue
+import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import torch
 from torch import Tensor
@@ -31,6 +32,9 @@ from language_model.causal_lm import CausalLM
 from toolformer.api_call import SplicedResult
 
 log = logging.getLogger(__name__)
+
+_SWITCH_SECONDS: Final = 0.0001
+"""After so long another thread gets Python's lock if it waits for it."""
 
 
 class Engine:
@@ -58,6 +62,8 @@ class Engine:
 
     def start(self) -> None:
         """Start the thread; listeners will be called in the running event loop."""
+        # The thread needs Python's lock for a small part of a step, and by default may wait 5 ms for it: two steps.
+        sys.setswitchinterval(min(sys.getswitchinterval(), _SWITCH_SECONDS))
         self._outbox.post = asyncio.get_running_loop().call_soon_threadsafe
         self._thread = threading.Thread(target=self._run, name="engine", daemon=True)
         self._thread.start()
