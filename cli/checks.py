@@ -18,6 +18,7 @@ from typing import Final, Literal
 
 import httpx
 
+from cli.backend_check import ask_backend, remote_backend
 from cli.components import Component, known_components, why_not_free
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
 from toolformer.result_cache import CacheConfigError, CacheSettings, CacheUnavailable, MemoryCache
@@ -184,13 +185,21 @@ def check_models(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding
     """The bundled checkpoints and the one that ``TOOLFORMER_MODEL`` names."""
     files = (file for name in ("config.json", _ATLAS) for file in (checkout / "models").glob(f"*/{name}"))
     folders = sorted(file.parent for file in files)
-    if chosen := environ.get("TOOLFORMER_MODEL"):
+    chosen = environ.get("TOOLFORMER_MODEL")
+    if chosen and remote_backend(environ):
+        yield _tokenizer_finding(Path(chosen))
+    elif chosen:
         folders.append(Path(chosen))
     if not folders:
         remedy = "get a whole checkout, or name a GPT-J checkpoint in TOOLFORMER_MODEL"
         yield Finding("models", "problem", f"there is no bundled checkpoint in {checkout / 'models'}", remedy)
     for folder in folders:
         yield _model_finding(folder)
+
+
+def check_backend(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """What computes tokens for the gateway."""
+    yield from (Finding("backend", *told) for told in ask_backend(environ))
 
 
 def check_index(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
@@ -242,11 +251,21 @@ CHECKS: Final[Mapping[str, Check]] = {
     "cache": check_cache,
     "ports": check_ports,
     "models": check_models,
+    "backend": check_backend,
     "encyclopedia": check_index,
     "disk": check_disk,
     "memory": check_memory,
 }
 """All checks by name, in the order in which they are shown."""
+
+
+def _tokenizer_finding(folder: Path) -> Finding:
+    """A folder whose weights another server has."""
+    missing = [name for name in ("tokenizer.json", "config.json") if not (folder / name).is_file()]
+    if missing:
+        remedy = "put those of the served model there, or name another folder in TOOLFORMER_MODEL"
+        return Finding(f"model {folder.name}", "problem", f"{folder} holds no {' and no '.join(missing)}", remedy)
+    return Finding(f"model {folder.name}", "ok", "the tokenizer of the served model")
 
 
 def _model_finding(folder: Path) -> Finding:

@@ -56,8 +56,9 @@ class CompletionRequest:
 
     ``logprobs`` asks for the log probability of each shown token and of that many most likely ones at its place;
     ``prompt_logprobs`` asks the same of the prompt's tokens. ``plain`` serves the bare model: no call is looked for,
-    made or banned; a gateway that stands in front of this one asks for that. ``early_dispatch`` calls pure tools as
-    soon as a call's parenthesis closes, before ``->``."""
+    made or banned; a gateway that stands in front of this one asks for that. Every token is then told, the end of the
+    text and one that ends inside a character too. ``early_dispatch`` calls pure tools as soon as a call's parenthesis
+    closes, before ``->``."""
 
     prompt_ids: tuple[int, ...]
     max_tokens: int = 16

@@ -243,7 +243,7 @@ class DecodingMachine:
         actions: list[Action] = []
         if token in self._vocabulary.end_ids:
             if self._open is None or not self._is_attempt(self._open):
-                return self.finish("stop")
+                return self._told_end(TokenLogprob(token, logprob, top, self._length))
             self._tally.rolled_back += 1
             self._refuse(actions, "unfinished_call", "the text ended inside the call")
         else:
@@ -474,12 +474,20 @@ class DecodingMachine:
             self._emit_match(match, actions)
             if match.trigger is not None:
                 reason, message = "stop", ""
-        if cut := self._text.cut():
+        if cut := self._text.cut(everything=self._request.plain and not self._request.stop):
             last = actions.pop() if actions and isinstance(actions[-1], Emit) else Emit("")
             assert isinstance(last, Emit)
             actions.append(Emit(last.text, last.tokens + cut))
         self.phase = Phase.DONE
         actions.append(Done(reason, self.usage, message))
+
+    def _told_end(self, token: TokenLogprob) -> list[Action]:
+        """The end of the text. A gateway in front of the bare model must know this token and what was likely besides:
+        it may take another."""
+        actions = self.finish("stop")
+        if self._request.plain:
+            actions.insert(-1, Emit("", (token,)))
+        return actions
 
     def _bytes(self, token: int) -> bytes:
         return self._vocabulary.tokenizer.token_bytes(token)

@@ -82,6 +82,6 @@ class TokenText:
             taken.append(self._waiting.popleft()[0])
         return tuple(taken)
 
-    def cut(self) -> tuple[TokenLogprob, ...]:
-        """No more is shown: the tokens of which only a part was."""
-        return tuple(token for token, _ in self._waiting if token.offset < self._shown)
+    def cut(self, *, everything: bool = False) -> tuple[TokenLogprob, ...]:
+        """No more is shown: the tokens of which only a part was or, with ``everything``, nothing."""
+        return tuple(token for token, _ in self._waiting if everything or token.offset < self._shown)

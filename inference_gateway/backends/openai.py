@@ -79,14 +79,11 @@ class OpenAIServer:
             response = await self._http.get("/v1/models", timeout=_ASK_SECONDS)
             if response.status_code != 200:
                 raise ServerError(f"{self.url}/v1/models answers {response.status_code}: {_told(response)}")
-            listed = [model for model in response.json()["data"] if isinstance(model["id"], str)]
+            return [model for model in response.json()["data"] if isinstance(model["id"], str)]
         except httpx.HTTPError as error:
             raise ServerError(f"{self.url} cannot be reached: {_said(error)}") from error
         except (ValueError, LookupError, TypeError) as error:
             raise ServerError(f"{self.url}/v1/models answers with what is no list of models") from error
-        if not listed:
-            raise ServerError(f"{self.url} lists no models")
-        return listed
 
     async def stream(self, segment: Segment) -> AsyncGenerator[SegmentItem, None]:
         ended: Chunk | None = None

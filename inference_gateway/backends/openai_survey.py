@@ -66,11 +66,10 @@ async def survey(server: OpenAIServer) -> tuple[Dialect, Abilities]:
 
 def _chosen(listed: Sequence[dict[str, Any]], server: OpenAIServer) -> dict[str, Any]:
     wanted = server.address.model
-    found = next((model for model in listed if wanted in (None, model["id"])), None)
-    if found is None:
-        names = ", ".join(model["id"] for model in listed[:5])
-        raise ServerError(f"{server.url} has no model {wanted!r}; it lists {names}")
-    return found
+    if wanted is None and not listed:
+        raise ServerError(f"{server.url} lists no models; say which in TOOLFORMER_GATEWAY_BACKEND_MODEL")
+    # A server may serve what it does not list (`transformers serve` does); if it does not, it will refuse.
+    return next((model for model in listed if wanted in (None, model["id"])), {"id": wanted})
 
 
 async def _understood(server: OpenAIServer, dialect: Dialect) -> tuple[Dialect, _Sample]:

@@ -85,7 +85,7 @@ def body_of(segment: Segment, dialect: Dialect, tokenizer: ByteLevelTokenizer) -
         if value := getattr(sampling, name):
             body[name] = value
     if bias := dict(sampling.logit_bias) | dict.fromkeys(segment.banned, BAN):
-        body["logit_bias"] = {str(token): value for token, value in bias.items()}
+        body["logit_bias"] = {str(token): min(max(value, BAN), -BAN) for token, value in bias.items()}
     if dialect.kind == "toolformer":
         body["plain"] = True
     return body

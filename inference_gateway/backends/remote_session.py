@@ -11,12 +11,13 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from inference_gateway.backends.model_server import Abilities, Cached, ModelServer, Segment, ServerError, Step
-from inference_gateway.core import CompletionRequest, FinishReason
+from inference_gateway.core import CompletionRequest, FinishReason, SamplingParams
 from inference_gateway.decoding import Action, CallVocabulary, DecodingMachine, Done, Keep, Phase, StepRule
 from inference_gateway.engine.stats import Observer, StepTimes
 from toolformer.api_call import SplicedResult
@@ -34,7 +35,8 @@ def choose(rule: StepRule, step: Step, vocabulary: CallVocabulary, *, greedy: bo
         start = max((s for s in vocabulary.start_ids if s in likely), key=likely.__getitem__, default=None)
         if start is not None and sum(other > likely[start] for other in likely.values()) < rule.start_top_k:
             return start, True
-        return step.id, greedy and step.id in vocabulary.start_ids
+        # Where nothing is told of other tokens, a greedy choice is known to be the most likely one.
+        return step.id, greedy and not step.top and step.id in vocabulary.start_ids
     if rule.ban_calls and step.id in vocabulary.opening_ids:
         # The server could not be told: the likeliest token that may stand here takes the place.
         return next((other for other, _ in step.top if other not in vocabulary.opening_ids), step.id), False
@@ -49,6 +51,22 @@ class TokenCounts:
     generated_tokens: int = 0
     prefix_queries: int = 0
     prefix_hits: int = 0
+
+
+def continued(sampling: SamplingParams, made: Sequence[int]) -> SamplingParams:
+    """``sampling`` for a segment that goes on behind the tokens ``made``: a server knows only what it makes itself.
+
+    Penalties for tokens that are there already are biases on them. For ``frequency_penalty`` that is the same; of
+    ``presence_penalty`` a token that comes once more has it twice."""
+    if not made:
+        return sampling
+    bias = dict(sampling.logit_bias)
+    if sampling.frequency_penalty or sampling.presence_penalty:
+        for token, times in Counter(made).items():
+            bias[token] = bias.get(token, 0.0) - sampling.frequency_penalty * times - sampling.presence_penalty
+    # The same seed again would draw the same numbers again.
+    seed = None if sampling.seed is None else (sampling.seed + len(made)) % _SEEDS
+    return replace(sampling, seed=seed, logit_bias=tuple(bias.items()))
 
 
 class RemoteSession:
@@ -183,10 +201,7 @@ class RemoteSession:
 
     def _next_segment(self) -> Segment:
         request, machine = self._request, self._machine
-        sampling = request.sampling
-        if sampling.seed is not None:
-            # The same seed again would draw the same numbers again; the first segment has the request's own.
-            sampling = replace(sampling, seed=(sampling.seed + len(machine.ids)) % _SEEDS)
+        sampling = continued(request.sampling, machine.ids)
         rule = machine.rule()
         top = request.logprobs or 0
         if request.tools and not rule.ban_calls and not request.plain:

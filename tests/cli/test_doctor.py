@@ -3,6 +3,8 @@
 import asyncio
 import json
 import socket
+import threading
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -187,3 +189,38 @@ def test_every_bundled_model_is_found_whole() -> None:
     findings = find("models", {}, Path(__file__).parents[2])
     assert len(findings) >= 2
     assert {finding.status for finding in findings} == {"ok"}
+
+
+def test_the_model_server_is_asked_where_there_is_one(tmp_path: Path) -> None:
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            known = self.headers["Authorization"] == "Bearer sesame"
+            self.send_response((200 if known else 401) if self.path == "/v1/models" else 404)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    def backend(**variables: str) -> tuple[str, str]:
+        environ = {f"TOOLFORMER_GATEWAY_BACKEND{name}": value for name, value in variables.items()}
+        [finding] = find("backend", environ)
+        return finding.status, finding.detail
+
+    (tmp_path / "key").write_text("sesame\n")
+    with HTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{server.server_port}"
+        key = str(tmp_path / "key")
+        try:
+            assert backend(_="") == ("ok", "the gateway's own engine")
+            assert backend(**{"": "openai", "_URL": f"{url}/v1", "_API_KEY_FILE": key})[0] == "ok"
+            assert backend(**{"": "openai", "_URL": url}) == ("problem", f"{url}/v1/models answers 401")
+            assert backend(**{"": "tgi", "_URL": url}) == ("problem", f"{url}/info answers 404")
+            assert backend(**{"": "openai"}) == ("problem", "openai, but where is not said")
+            assert backend(**{"": "vllm"}) == ("problem", "there is no backend 'vllm'")
+            assert "cannot be read" in backend(**{"": "openai", "_URL": url, "_API_KEY_FILE": f"{key}s"})[1]
+        finally:
+            server.shutdown()
+    assert "cannot be reached" in backend(**{"": "openai", "_URL": url})[1]
+    environ = {"TOOLFORMER_GATEWAY_BACKEND": "openai", "TOOLFORMER_MODEL": str(tmp_path)}
+    assert find("models", environ)[0].detail.endswith("holds no tokenizer.json and no config.json")

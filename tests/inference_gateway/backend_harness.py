@@ -14,7 +14,7 @@ from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
 from inference_gateway.backends.tgi import TGIServer
 from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Finished, TextDelta
-from inference_gateway.decoding import CallVocabulary
+from inference_gateway.decoding import CallVocabulary, VocabularyTokenizer
 from tests.inference_gateway.http_harness import serving
 from tests.inference_gateway.model_servers import END, Behaviour, brainy_backend, completions_app, tgi_app
 from tests.support.vocabularies import small_tokenizer
@@ -74,10 +74,11 @@ class Told:
         return replace(end, usage=replace(end.usage, cached_tokens=0))
 
 
-async def tell(completer: Completer, prompt: str, **fields: Any) -> Told:
+async def tell(completer: Completer, prompt: str, tokenizer: VocabularyTokenizer | None = None, **fields: Any) -> Told:
     """Complete ``prompt``."""
+    encode = (tokenizer or small_tokenizer()).encode
     wanted: dict[str, Any] = {"max_tokens": 60, "tools": ("Calculator",), "max_calls": 2, "tool_timeout": 30.0}
-    request = CompletionRequest(prompt_ids=tuple(small_tokenizer().encode(prompt)), **wanted | fields)
+    request = CompletionRequest(prompt_ids=tuple(encode(prompt)), **wanted | fields)
     told = Told()
     async for event in completer.stream(request):
         assert not told.ends, "nothing may follow the end"

@@ -138,9 +138,14 @@ async def test_what_is_no_model_server_is_told_of() -> None:
     async def models() -> JSONResponse:
         return JSONResponse({"object": "list", "data": [{"id": "other"}]})
 
+    @app.get("/empty/v1/models")
+    async def no_models() -> JSONResponse:
+        return JSONResponse({"object": "list", "data": []})
+
     async with serving(app) as url:
         for address, why in (
-            (ServerAddress(url, model="brain"), "has no model 'brain'; it lists other"),
+            (ServerAddress(url, model="brain"), r"refuses the request \(404\)"),
+            (ServerAddress(f"{url}/empty"), "lists no models; say which in TOOLFORMER_GATEWAY_BACKEND_MODEL"),
             (ServerAddress(url), r"refuses the request \(404\)"),
             (ServerAddress(f"{url}/nothing"), "answers 404"),
             (ServerAddress(CLOSED), "cannot be reached"),

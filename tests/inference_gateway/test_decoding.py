@@ -281,6 +281,16 @@ def test_a_plain_completion_bans_and_calls_nothing(show: bool) -> None:
     assert DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS).rule() == StepRule()
 
 
+def test_a_plain_completion_tells_every_token_the_last_ones_too() -> None:
+    tokenizer, script = whole("a é")
+    vocabulary = CallVocabulary.of(tokenizer, [END])
+    for tokens, max_tokens in ((script[:-1], 3), ([*script[:-1], END], 10), ([*script, END], 10)):
+        machine = DecodingMachine(CompletionRequest((1,), max_tokens=max_tokens, plain=True), vocabulary, {})
+        actions = [action for token in tokens for action in machine.accept(token, logprob=-1.0)]
+        assert [told.id for action in actions if isinstance(action, Emit) for told in action.tokens] == tokens
+        assert isinstance(actions[-1], Done)
+
+
 @pytest.mark.parametrize("text", ["see [1] and [2", "a [b] c", "[Foo(x) -> y]", "x [[", "[citation needed]", "[ ["])
 def test_the_models_own_brackets_that_are_no_calls_stay_text(text: str) -> None:
     tokenizer, script = whole(text)

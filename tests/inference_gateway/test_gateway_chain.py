@@ -1,0 +1,128 @@
+"""A gateway in front of a gateway: the second has no model, and completes as the first one's engine does by itself."""
+
+from __future__ import annotations
+
+import copy
+import functools
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pytest
+
+from inference_gateway.backends.local import LocalBackend
+from inference_gateway.backends.model_server import ServerAddress
+from inference_gateway.backends.openai import OpenAIServer
+from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
+from inference_gateway.completion import Completer
+from inference_gateway.core import SamplingParams
+from inference_gateway.engine.limits import EngineLimits
+from inference_gateway.http import create_app
+from inference_gateway.settings import BUNDLED_MODEL, GatewaySettings
+from language_model.gptj import GPTJ
+from language_model.tokenizer import ByteLevelTokenizer
+from services.calculator.app import build_app as calculator
+from services.calendar.app import build_app as calendar
+from tests.inference_gateway.backend_harness import NO_CIRCUIT, Told, tell
+from tests.inference_gateway.http_harness import serving, tools_at
+from tests.support.models import SMALL, random_model
+from tests.support.vocabularies import small_tokenizer
+from toolformer.tool_client import ToolClient
+
+PROMPTS: Final = [
+    "Each of the 24 boxes holds 17 books, so together they hold",
+    "Today is",
+    "The capital of Peru is",
+    "A train with 13 cars of 42 seats has",
+]
+
+
+@functools.cache
+def bundled_model() -> GPTJ:
+    """Loaded once: both gateways only read it."""
+    return GPTJ.from_pretrained(BUNDLED_MODEL)
+
+
+def bundled() -> LocalBackend:
+    tokenizer = ByteLevelTokenizer.from_pretrained(BUNDLED_MODEL)
+    return LocalBackend(bundled_model(), tokenizer, "bundled", EngineLimits(max_model_len=256, max_sequences=4))
+
+
+def random() -> LocalBackend:
+    """Random weights, leaning to what begins a call and to what breaks it off."""
+    # A model whose vocabulary is padded may choose an id that no text has; a trained one never does.
+    model = copy.deepcopy(random_model(replace(SMALL, vocab_size=small_tokenizer().vocab_size)))
+    model.lm_head.bias.data[[small_tokenizer().encode(text)[0] for text in (" [", "1", " ", "(", ".", "-")]] += 1
+    return LocalBackend(model, small_tokenizer(), "random", EngineLimits(max_model_len=200, max_sequences=4))
+
+
+@dataclass(frozen=True)
+class Chain:
+    """``alone``: the engine in this process; ``chained``: a gateway that serves the same, and this one in front."""
+
+    alone: Completer
+    chained: Completer
+
+    async def agree(self, prompt: str, **fields: Any) -> Told:
+        """What both tell, which must be one and the same."""
+        wanted: dict[str, Any] = {
+            "tools": ("Calculator", "Calendar"),
+            "tokenizer": self.alone.backend.tokenizer,
+        } | fields
+        expected = await tell(self.alone, prompt, **wanted)
+        told = await tell(self.chained, prompt, **wanted)
+        assert (told.text, told.ids, told.calls) == (expected.text, expected.ids, expected.calls), prompt
+        assert told.end == expected.end, prompt
+        return told
+
+
+@asynccontextmanager
+async def chain(load: Callable[[], LocalBackend]) -> AsyncIterator[Chain]:
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        urls = {"Calculator": await enter(serving(calculator())), "Calendar": await enter(serving(calendar()))}
+        tools = tools_at(urls)
+        client = await enter(ToolClient(tools, NO_CIRCUIT))
+        alone = load()
+        url = await enter(serving(create_app(load, tools_at({}), GatewaySettings())))
+        server = OpenAIServer(ServerAddress(url), alone.tokenizer)
+        limits = RemoteLimits(max_model_len=alone.max_model_len, probe_seconds=0.05)
+        chained = RemoteBackend(server, alone.tokenizer, alone.vocabulary, limits)
+        for backend in (alone, chained):
+            await backend.start()
+            stack.push_async_callback(backend.stop)
+        while not chained.ready():
+            await chained._look()
+        assert chained.model_name == alone.model_name
+        assert [notice for notice in chained.notices if "at most 20" not in notice] == []
+        yield Chain(Completer(alone, tools, client), Completer(chained, tools, client))
+
+
+async def test_the_bundled_model_calls_its_tools_through_a_second_gateway() -> None:
+    async with chain(bundled) as both:
+        told = [await both.agree(prompt, max_tokens=40) for prompt in PROMPTS]
+        assert sum(len(one.calls) for one in told) >= 2
+        hidden = await both.agree(PROMPTS[0], max_tokens=40, show_calls=False)
+        assert "[" not in hidden.text
+
+
+@pytest.mark.parametrize("api_top_k", [0, 1, 3, 10])
+async def test_any_text_of_a_random_model_is_the_same(api_top_k: int) -> None:
+    """Calls begin and fail all the time here, so that bans, rollbacks and penalties meet at every place."""
+    async with chain(random) as both:
+        sampling = SamplingParams(frequency_penalty=1.0)
+        fields: dict[str, Any] = {"api_top_k": api_top_k, "sampling": sampling, "max_tokens": 40, "max_calls": 4}
+        told = [await both.agree(f"Text {37 * number} begins", **fields) for number in range(6)]
+        assert len({one.text for one in told}) > 2
+        assert any(one.end.usage.rolled_back_tokens for one in told) is (api_top_k > 0)
+
+
+async def test_a_seed_draws_the_same_as_long_as_nothing_is_cut() -> None:
+    async with chain(random) as both:
+        drawn = set()
+        for seed in range(6):
+            sampling = SamplingParams(temperature=0.8, top_p=0.9, seed=seed)
+            told = await both.agree("A text begins", sampling=sampling, tools=(), max_tokens=30)
+            drawn.add(told.text)
+        assert len(drawn) > 1
