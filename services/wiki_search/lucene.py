@@ -7,7 +7,6 @@ import os
 import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,7 +24,10 @@ TITLE_BOOST: Final = 2.0
 Of boosts 1, 2, 4, 8 and of Anserini's and Lucene's default k1 and b, these found most pages by their names.
 """
 
-_CACHED_WORDS: Final = 65_536
+_KNOWN_WORDS: Final = 100_000
+"""Words whose terms are remembered; then all are forgotten."""
+_BETWEEN: Final = "qzxqzxq"
+"""A word that stays as it is and hardly stands in any text."""
 _SEARCH: Final = "(Lorg/apache/lucene/search/Query;I)Lorg/apache/lucene/search/TopDocs;"
 
 
@@ -106,7 +108,7 @@ class Searcher:
         self._fields.put("contents", number(1.0))
         self._fields.put("title", number(TITLE_BOOST))
         self._side_by_side = SideBySide(java, self._searcher, threads or os.cpu_count() or 1)
-        self._terms_of_word = lru_cache(maxsize=_CACHED_WORDS)(self._analyze_word)
+        self._terms_of_word: dict[str, list[str]] = {}
 
     @property
     def passages(self) -> int:
@@ -115,7 +117,12 @@ class Searcher:
 
     def terms(self, text: str) -> list[str]:
         """`text` as the index sees it: lower-case stems without stop words."""
-        return [term for word in text.split() for term in self._terms_of_word(word)]
+        if len(self._terms_of_word) > _KNOWN_WORDS:
+            self._terms_of_word.clear()
+        words = text.split()
+        if unknown := list(dict.fromkeys(word for word in words if word not in self._terms_of_word)):
+            self._terms_of_word.update(zip(unknown, self._analyzed(unknown), strict=True))
+        return [term for word in words for term in self._terms_of_word[word]]
 
     def search(self, queries: Sequence[str], limit: int) -> list[list[Hit]]:
         """The best `limit` passages for each query, best first. No character of a query is an operator."""
@@ -134,8 +141,18 @@ class Searcher:
         hits = [Hit(stored_passage(self._stored.document(hit.doc).get("raw")), hit.score) for hit in found.scoreDocs]
         return sorted(hits, key=lambda hit: (-hit.score, hit.passage.id))
 
-    def _analyze_word(self, word: str) -> tuple[str, ...]:
-        return tuple(self._analyze(self._analyzer, _for_java(word)).toArray())
+    def _analyzed(self, words: Sequence[str]) -> list[list[str]]:
+        """Each word's terms. Java is asked once for all: a question to it costs as much as the answers to ten."""
+        groups: list[list[str]] = [[]]
+        for term in self._terms_in(f" {_BETWEEN} ".join(words)):
+            if term == _BETWEEN:
+                groups.append([])
+            else:
+                groups[-1].append(term)
+        return groups if len(groups) == len(words) else [self._terms_in(word) for word in words]
+
+    def _terms_in(self, text: str) -> list[str]:
+        return list(self._analyze(self._analyzer, _for_java(text)).toArray())
 
 
 class SideBySide:
