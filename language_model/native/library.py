@@ -55,7 +55,11 @@ def load() -> ctypes.CDLL:
     Raises:
         Unavailable: if there is no compiler, or it fails.
     """
-    library = ctypes.CDLL(str(_compiled()))
+    path = _compiled()
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise Unavailable(f"{path} cannot be loaded: {error}; remove it") from error
     size, address = ctypes.c_long, ctypes.c_void_p
     library.hire.argtypes = (ctypes.c_int,)
     library.hire.restype = ctypes.c_int
@@ -93,10 +97,13 @@ def _compiled() -> Path:
     directory = _cache_directory()
     target = directory / name
     if not target.exists():
-        with tempfile.TemporaryDirectory(dir=directory) as scratch:
-            partial = Path(scratch) / name
-            _compile(compiler, partial)
-            partial.replace(target)
+        try:
+            with tempfile.TemporaryDirectory(dir=directory) as scratch:
+                partial = Path(scratch) / name
+                _compile(compiler, partial)
+                partial.replace(target)
+        except OSError as error:
+            raise Unavailable(f"compiled code cannot be kept in {directory}: {error}; set XDG_CACHE_HOME") from error
     return target
 
 
@@ -116,12 +123,12 @@ def _compile(compiler: str, target: Path) -> None:
 
 def _cache_directory() -> Path:
     """Where compiled code is kept: only this user may write there, for it will be run."""
-    base = os.environ.get("XDG_CACHE_HOME")
-    directory = (Path(base) if base else Path.home() / ".cache") / "toolformer"
     try:
+        base = os.environ.get("XDG_CACHE_HOME")
+        directory = (Path(base) if base else Path.home() / ".cache") / "toolformer"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise Unavailable(f"compiled code cannot be kept in {directory}: {error}; set XDG_CACHE_HOME") from error
+    except (OSError, RuntimeError) as error:  # a user need not have a home
+        raise Unavailable(f"compiled code cannot be kept: {error}; set XDG_CACHE_HOME") from error
     return directory
 
 

@@ -121,6 +121,14 @@ class TestUnavailable:
             library.load()
 
     @pytest.mark.usefixtures("fresh")
+    def test_nowhere_to_keep_it(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        (tmp_path / "file").touch()
+        monkeypatch.setenv("CC", "true")
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+        with pytest.raises(library.Unavailable, match=r"cannot be kept: .*; set XDG_CACHE_HOME"):
+            library.load()
+
+    @pytest.mark.usefixtures("fresh")
     def test_what_was_compiled_is_kept(self, tmp_path: Path) -> None:
         try:
             library.load()
