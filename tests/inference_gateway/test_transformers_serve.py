@@ -1,0 +1,72 @@
+"""A server made by others: `transformers serve`, which takes text and tells text, and nothing else."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+import pytest
+
+from inference_gateway.backends.local import LocalBackend
+from inference_gateway.backends.model_server import ServerAddress
+from inference_gateway.backends.openai import OpenAIServer
+from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
+from inference_gateway.completion import Completer
+from inference_gateway.engine.limits import EngineLimits
+from inference_gateway.settings import BUNDLED_MODEL
+from services.calculator.app import build_app as calculator
+from tests.http_api.process import started
+from tests.inference_gateway.backend_harness import NO_CIRCUIT, tell
+from tests.inference_gateway.http_harness import serving, tools_at
+from toolformer.tool_client import ToolClient
+
+_MAIN = """
+import sys
+import transformers.modeling_utils
+from transformers.cli.serve import Serve
+
+# It asks for a device map even on a CPU, and that needs a package which nothing else here does.
+transformers.modeling_utils.check_and_set_device_map = lambda device_map: None
+Serve(force_model=sys.argv[1], device="cpu", dtype="float32", host="127.0.0.1", port=int(sys.argv[2]))
+"""
+_PROMPTS = ["Each of the 24 boxes holds 17 books, so together they hold", "A train with 13 cars of 42 seats has"]
+"""What makes the model call the calculator and nothing else: another call could not be banned on such a server."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_the_bundled_model_calls_its_tool_behind_transformers_serve(tmp_path: Path) -> None:
+    (tmp_path / "hub").mkdir()
+    (tmp_path / "serve_here.py").write_text(_MAIN)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    env = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}
+    async with AsyncExitStack() as stack:
+        enter = stack.enter_async_context
+        tools = tools_at({"Calculator": await enter(serving(calculator()))})
+        client = await enter(ToolClient(tools, NO_CIRCUIT))
+        process = await enter(started("serve_here", str(BUNDLED_MODEL), port, env=env))
+        await process.line_with("Uvicorn running on")
+        local = LocalBackend.load(BUNDLED_MODEL, limits=EngineLimits(max_sequences=2, max_model_len=256))
+        address = ServerAddress(f"http://127.0.0.1:{port}", model=str(BUNDLED_MODEL))
+        limits = RemoteLimits(max_model_len=256)
+        remote = RemoteBackend(OpenAIServer(address, local.tokenizer), local.tokenizer, local.vocabulary, limits)
+        for backend in (local, remote):
+            await backend.start()
+            stack.push_async_callback(backend.stop)
+        assert remote.ready(), remote.why_not_ready()
+        assert [notice.split(":")[0] for notice in remote.notices] == [
+            "it takes no token ids",
+            "it does not tell the ids of its tokens",
+            "it tells of no likely tokens",
+            "it cannot be told which tokens to avoid",
+        ]
+        calls = 0
+        for prompt in _PROMPTS:
+            expected = await tell(Completer(local, tools, client), prompt, local.tokenizer, max_tokens=32, api_top_k=1)
+            told = await tell(Completer(remote, tools, client), prompt, local.tokenizer, max_tokens=32, api_top_k=1)
+            assert (told.text, told.calls) == (expected.text, expected.calls)
+            calls += len(told.calls)
+        assert calls
