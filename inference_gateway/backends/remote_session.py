@@ -169,6 +169,11 @@ class RemoteSession:
     async def _advance(self) -> None:
         """Segment after segment, until the machine pauses or ends."""
         try:
+            if self._request.prompt_logprobs:
+                # Servers differ in how they give them, and none is asked.
+                raise ServerError("prompts cannot be scored on a model server: leave out 'echo' or 'logprobs'")
+            if self._request.max_tokens == 0:
+                self.finish("length")
             while not (self._machine.done or self.paused):
                 await self._read_segment()
         except ServerError as error:

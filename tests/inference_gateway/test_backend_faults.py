@@ -175,6 +175,16 @@ async def test_more_than_it_holds_waits_and_more_than_may_wait_is_refused() -> N
         assert (backend.stats().running, backend.stats().waiting) == (0, 0)
 
 
+async def test_a_prompt_is_not_scored_but_may_be_all_that_is_wanted() -> None:
+    behaviour = Behaviour()
+    async with remote("vllm", behaviour) as backend:
+        asked = len(behaviour.requests)
+        scored = await completed(backend, max_tokens=0, logprobs=1, prompt_logprobs=True)
+        assert (scored.end.reason, "leave out 'echo' or 'logprobs'" in scored.end.message) == ("error", True)
+        assert (await completed(backend, max_tokens=0)).end.reason == "length"
+        assert len(behaviour.requests) == asked, "no request is needed"
+
+
 async def test_closing_ends_the_request_at_the_server() -> None:
     behaviour = Behaviour()
     async with remote("vllm", behaviour) as backend:
