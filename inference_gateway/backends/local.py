@@ -127,7 +127,7 @@ class LocalBackend:
         return "the model's engine has stopped; restart the gateway"
 
     def open(self, request: CompletionRequest, tools: Mapping[str, CallForm]) -> LocalSession:
-        if self.stats().waiting >= self._engine.limits.max_waiting:
+        if self._engine.waiting >= self._engine.limits.max_waiting:
             raise BackendBusy(f"{self._engine.limits.max_waiting} completions are waiting already")
         return LocalSession(self._engine, request, DecodingMachine(request, self.vocabulary, tools))
 

@@ -104,13 +104,17 @@ class Engine:
         """Nobody listens any more: free what the sequence holds."""
         self._commands.put(lambda: self._scheduler.release(sequence))
 
+    @property
+    def waiting(self) -> int:
+        """Requests that wait. Each of the two is written by one thread only, so this is true at any time."""
+        return self._submitted - self._scheduler.left_queue
+
     def stats(self) -> EngineStats:
         """Counts for metrics; read without a lock, so they may be of neighbouring steps."""
         scheduler, total, kept = self._scheduler, self._rows.total, self._rows.kept
         in_call = scheduler.in_call
         return EngineStats(
-            # Each of the two is written by one thread only, so this is the true queue length at any time.
-            waiting=self._submitted - scheduler.left_queue,
+            waiting=self.waiting,
             running=len(scheduler.running),
             in_call=len(in_call),
             cache_tokens=self.limits.budget,
