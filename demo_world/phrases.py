@@ -41,6 +41,7 @@ LOCALES: Final[Mapping[str, str]] = {
 LANGUAGES: Final = tuple(PATTERNS)
 """The languages that phrases are translated from, as FLORES-200 codes."""
 
+_MEANINGS: Final = tuple(ENGLISH)
 _SPLIT: Final = "phrase"
 _SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " "})
 
@@ -89,11 +90,16 @@ class Composition:
 def compositions(seed: int, *, held_out: bool) -> Iterator[Composition]:
     """Compositions without end, of one side of the split; all meanings are equally likely."""
     rng = random.Random(seed)
-    meanings = tuple(ENGLISH)
     while True:
-        composition = _draw(rng, rng.choice(meanings))
+        yield draw_composition(rng, held_out=held_out)
+
+
+def draw_composition(rng: random.Random, *, held_out: bool) -> Composition:
+    """A composition of one side of the split; all meanings are equally likely."""
+    while True:
+        composition = _draw(rng, rng.choice(_MEANINGS))
         if composition.held_out is held_out:
-            yield composition
+            return composition
 
 
 def phrases(language: str, count: int, seed: int, *, held_out: bool) -> list[Phrase]:

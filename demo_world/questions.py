@@ -52,8 +52,9 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fact:
-    """What a question is made of: the page, the entity's name in a sentence, and the answer (empty: none)."""
+class Fact:
+    """What a question is made of: the page's title, the entity's name in a sentence, the relation (``city
+    population``) and the answer (empty: none)."""
 
     title: str
     entity: str
@@ -67,7 +68,7 @@ class _Kind:
 
     share: float
     count: Callable[[bool], int]
-    fact: Callable[[random.Random, int, bool], _Fact]
+    fact: Callable[[random.Random, int, bool], Fact]
 
 
 def question(number: int, *, seed: int = 0) -> Question:
@@ -100,15 +101,26 @@ def phrasings(relation: str, *, held_out: bool) -> tuple[str, ...]:
     )
 
 
-def _draw(rng: random.Random, *, held_out: bool, held_out_phrasing: bool) -> Question:
+def draw_fact(rng: random.Random, *, held_out: bool) -> Fact:
+    """A fact with an answer about an entity of the wanted side; common kinds of question are drawn more often."""
     while True:
         kind = rng.choices(_KINDS, weights=[kind.share for kind in _KINDS])[0]
         fact = kind.fact(rng, rng.randrange(kind.count(held_out)), held_out)
-        if not fact.answer:
-            continue
+        if fact.answer:
+            return fact
+
+
+def ask(phrasing: str, fact: Fact) -> str:
+    """The question about ``fact`` in this phrasing, as a sentence of its own."""
+    asked = phrasing.format(entity=fact.entity)
+    return asked[:1].upper() + asked[1:]
+
+
+def _draw(rng: random.Random, *, held_out: bool, held_out_phrasing: bool) -> Question:
+    while True:
+        fact = draw_fact(rng, held_out=held_out)
         if known := phrasings(fact.relation, held_out=held_out_phrasing):
-            asked = rng.choice(known).format(entity=fact.entity)
-            return Question(asked[:1].upper() + asked[1:], fact.answer, fact.title, fact.relation)
+            return Question(ask(rng.choice(known), fact), fact.answer, fact.title, fact.relation)
 
 
 def _side(things: Sequence[ThingT], kind: str, key: Callable[[ThingT], str], held_out: bool) -> tuple[ThingT, ...]:
@@ -131,7 +143,7 @@ def _ranks() -> dict[str, int]:
     return ranks
 
 
-def _city_fact(rng: random.Random, number: int, held_out: bool) -> _Fact:
+def _city_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
     city = _cities(held_out)[number]
     title = city_titles()[city.key]
     country = facts.countries_by_code()[city.country_code]
@@ -159,7 +171,7 @@ def _city_fact(rng: random.Random, number: int, held_out: bool) -> _Fact:
         case "coordinates":
             north = f"{abs(city.latitude):.2f}° {'N' if city.latitude >= 0 else 'S'}"
             answer = f"{north}, {abs(city.longitude):.2f}° {'E' if city.longitude >= 0 else 'W'}"
-    return _Fact(title, title, f"city {relation}", answer)
+    return Fact(title, title, f"city {relation}", answer)
 
 
 @cache
@@ -168,7 +180,7 @@ def _countries(held_out: bool) -> tuple[facts.Country, ...]:
     return _side(titled, "country", lambda country: country.name, held_out)
 
 
-def _country_fact(rng: random.Random, number: int, held_out: bool) -> _Fact:
+def _country_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
     country = _countries(held_out)[number]
     answers = {
         "population": f"{country.population:,}" if country.population else "",
@@ -181,7 +193,7 @@ def _country_fact(rng: random.Random, number: int, held_out: bool) -> _Fact:
         "two-letter code": country.code,
     }
     relation = rng.choices(tuple(answers), (4, 4, 3, 3, 2, 1, 1, 1))[0]
-    return _Fact(country.name, country.in_text, f"country {relation}", answers[relation])
+    return Fact(country.name, country.in_text, f"country {relation}", answers[relation])
 
 
 @cache
@@ -199,13 +211,13 @@ def _largest_cities() -> dict[str, str]:
     return largest
 
 
-def _state_fact(rng: random.Random, number: int, held_out: bool) -> _Fact:
+def _state_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
     state = _states(held_out)[number]
     relation, answer = rng.choice(
         [("largest city", _largest_cities().get(state.name, "")), ("postal abbreviation", state.code)]
     )
     title = state_titles()[state.code]
-    return _Fact(title, title, f"state {relation}", answer if state.name in _largest_cities() else "")
+    return Fact(title, title, f"state {relation}", answer if state.name in _largest_cities() else "")
 
 
 @cache
@@ -214,10 +226,10 @@ def _counties(held_out: bool) -> tuple[facts.County, ...]:
     return _side(titled, "county", lambda county: county.fips, held_out)
 
 
-def _county_fact(_: random.Random, number: int, held_out: bool) -> _Fact:
+def _county_fact(_: random.Random, number: int, held_out: bool) -> Fact:
     county = _counties(held_out)[number]
     title = county_titles()[county.fips]
-    return _Fact(title, title, "county code", county.fips)  # the title itself names the state
+    return Fact(title, title, "county code", county.fips)  # the title itself names the state
 
 
 @cache
@@ -226,14 +238,14 @@ def _subdivisions(held_out: bool) -> tuple[facts.Subdivision, ...]:
     return _side(titled, "subdivision", lambda part: part.code, held_out)
 
 
-def _subdivision_fact(rng: random.Random, number: int, held_out: bool) -> _Fact:
+def _subdivision_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
     part = _subdivisions(held_out)[number]
     title = subdivision_titles()[part.code]
     relation, answer = rng.choice(
         [("country", facts.with_article(part.country)), ("kind", part.kind), ("code", part.code)]
     )
     # A title such as `Central (region, Ghana)` answers by itself.
-    return _Fact(title, title, f"subdivision {relation}", "" if "(" in title and relation != "code" else answer)
+    return Fact(title, title, f"subdivision {relation}", "" if "(" in title and relation != "code" else answer)
 
 
 @cache
@@ -241,10 +253,10 @@ def _languages(held_out: bool) -> tuple[facts.Language, ...]:
     return _side(facts.languages(), "language", lambda language: language.name, held_out)
 
 
-def _language_fact(rng: random.Random, number: int, held_out: bool) -> _Fact:
+def _language_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
     language = _languages(held_out)[number]
     relation, answer = rng.choice([("script", language.script or ""), ("code", language.code)])
-    return _Fact(language_titles()[language.code], language.name, f"language {relation}", answer)
+    return Fact(language_titles()[language.code], language.name, f"language {relation}", answer)
 
 
 @cache
@@ -253,10 +265,10 @@ def _currencies(held_out: bool) -> tuple[facts.Currency, ...]:
     return _side(titled, "currency", lambda currency: currency.name, held_out)
 
 
-def _currency_fact(rng: random.Random, number: int, held_out: bool) -> _Fact:
+def _currency_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
     currency = _currencies(held_out)[number]
     relation, answer = rng.choice([("code", currency.code), ("number", str(currency.number))])
-    return _Fact(currency_titles()[currency.code], f"the {currency.name}", f"currency {relation}", answer)
+    return Fact(currency_titles()[currency.code], f"the {currency.name}", f"currency {relation}", answer)
 
 
 @cache
@@ -269,11 +281,11 @@ def _holidays(held_out: bool) -> tuple[facts.Holiday, ...]:
     return _side(single, "holiday", lambda holiday: f"{holiday.name}, {holiday.country}", held_out)
 
 
-def _holiday_fact(_: random.Random, number: int, held_out: bool) -> _Fact:
+def _holiday_fact(_: random.Random, number: int, held_out: bool) -> Fact:
     holiday = _holidays(held_out)[number]
     entity = f"{holiday.name} in {facts.with_article(holiday.country)}"
     day = f"{_MONTHS[holiday.month - 1]} {holiday.day}"
-    return _Fact(f"Public holidays in {facts.with_article(holiday.country)}", entity, "holiday date", day)
+    return Fact(f"Public holidays in {facts.with_article(holiday.country)}", entity, "holiday date", day)
 
 
 _KINDS: Final = (

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from demo_world.splits import stable_hash
-from demo_world.texts import Text, calculator_text, calendar_text, fact_text
+from demo_world.texts import Text, calculator_text, calendar_text, fact_text, question_text, translation_text
 
 Split = Literal["held-out values", "held-out phrasings"]
 
 SPLITS: Final[tuple[Split, ...]] = ("held-out values", "held-out phrasings")
-"""``held-out values``: numbers, dates and entities are new, phrasings are known. ``held-out phrasings``: both are
-new."""
+"""``held-out values``: numbers, dates, entities and foreign sentences are new, phrasings are known. ``held-out
+phrasings``: both are new."""
 
 QUESTIONS_PER_TOOL: Final = 100
 
@@ -24,6 +24,8 @@ _WRITERS: Final[dict[str, Callable[..., Text]]] = {
     "Calculator": calculator_text,
     "Calendar": calendar_text,
     "WikiSearch": fact_text,
+    "QA": question_text,
+    "MT": translation_text,
 }
 
 TOOLS: Final = tuple(_WRITERS)

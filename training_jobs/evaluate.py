@@ -26,8 +26,8 @@ from demo_world.suites import QUESTIONS_PER_TOOL, SPLITS, TOOLS, Question, Split
 from toolformer.credentials import gateway_credentials
 from training_jobs.scoring import right_number, right_words, wilson_interval
 
-MAX_TOKENS: Final = 64
-"""Tokens the model may make for one question: a call of ordinary length and the answer."""
+MAX_TOKENS: Final = 128
+"""Tokens the model may make for one question: a call that quotes a whole sentence, and the answer."""
 
 _TABLE_WIDTH: Final = 118
 _RULES: Final = {"Calculator": right_number}

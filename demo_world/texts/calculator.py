@@ -11,10 +11,11 @@ from typing import Final
 
 from demo_world.splits import is_held_out
 from demo_world.texts.arithmetic_phrasings import DIRECT
-from demo_world.texts.calculator_scenes import SCENES, Operands
+from demo_world.texts.calculator_scenes import SCENES
 from demo_world.texts.numbers import NUMBER, draw_number, number_is_held_out, rounded, value_of
 from demo_world.texts.patterns import Known, Phrasing, Slots, compose, render, surround
 from demo_world.texts.registers import SCENE_REGISTERS
+from demo_world.texts.scene import Operands
 from demo_world.texts.text import CallSlot, Text
 from demo_world.texts.words import CALCULATOR_PRELUDES, CALCULATOR_TAILS
 

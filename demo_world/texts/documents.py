@@ -8,15 +8,18 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from demo_world.splits import stable_hash
+from demo_world.texts.asking import question_text
 from demo_world.texts.calculator import calculator_text
 from demo_world.texts.calendar import calendar_text
 from demo_world.texts.encyclopedic import fact_text
+from demo_world.texts.foreign import translation_text
 from demo_world.texts.narration import narration_text
 from demo_world.texts.text import Text
 
-# Copying a city's name takes more learning than copying a date, and arithmetic has the most forms.
-_FAMILIES: Final = (calculator_text, calendar_text, fact_text, narration_text)
-_WEIGHTS: Final = (32, 14, 32, 22)
+# Copying a city's name takes more learning than copying a date, arithmetic has the most forms, and texts with a
+# translation are twice as long as others.
+_FAMILIES: Final = (calculator_text, calendar_text, fact_text, question_text, translation_text, narration_text)
+_WEIGHTS: Final = (26, 9, 18, 22, 13, 17)
 _TEXTS_IN_DOCUMENT: Final = ((1, 2, 3), (5, 3, 2))
 _WITHOUT_CALL: Final = 0.06
 """Share of texts told without their call, so that the model also knows how the text goes on where a call may not be

@@ -1,4 +1,7 @@
-"""Texts that need a look into the encyclopedia: one fact about a city or a country each."""
+"""Texts that need a look into the encyclopedia: each states one fact about a city or a country.
+
+A fact that is asked for in a question is :mod:`demo_world.texts.asking`'s, and so are facts of other kinds.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from demo_world import facts
 from demo_world.splits import is_held_out
 from demo_world.texts import fact_phrasings
 from demo_world.texts.patterns import Known, Phrasing, Slots, capitalise_pattern, compose, render, surround
-from demo_world.texts.registers import QUESTION_REGISTERS, STATEMENT_REGISTERS
+from demo_world.texts.registers import ENCYCLOPEDIA_REGISTERS
 from demo_world.texts.text import CallSlot, Text
 from demo_world.texts.words import FACT_TAILS
 
@@ -40,7 +43,7 @@ def _place(city: facts.City) -> str:
     return f"{city.region}, {city.country}" if city.region else city.country_in_text
 
 
-Statements = tuple[tuple[str, str], ...]
+Statements = tuple[str, ...]
 
 _CITY_RELATIONS: Final[tuple[tuple[int, str, Statements, Callable[[facts.City], str]], ...]] = (
     (6, "population", fact_phrasings.POPULATION, lambda city: f"{city.population:,}"),
@@ -89,14 +92,13 @@ def relation_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str],
     """The phrasings of one relation on one side of the split."""
     statements = {name: said for _, name, said, _ in (*_CITY_RELATIONS, *_COUNTRY_RELATIONS)}[relation]
     found = []
-    for statement, question in statements:
-        patterns = [capitalise_pattern(compose(register, {"statement": statement})) for register in STATEMENT_REGISTERS]
-        if question:
-            parts = {"statement": statement, "question": question}
-            patterns += [capitalise_pattern(compose(register, parts)) for register in QUESTION_REGISTERS]
+    for statement in statements:
+        patterns = tuple(
+            capitalise_pattern(compose(register, {"statement": statement})) for register in ENCYCLOPEDIA_REGISTERS
+        )
         key = f"{relation}, {statement}"
         if is_held_out("phrasing", key) is held_out:
-            found.append(Phrasing(key, relation, tuple(patterns)))
+            found.append(Phrasing(key, relation, patterns))
     return tuple(found)
 
 

@@ -1,7 +1,8 @@
 """Texts that need no tool: short stories with numbers, names, dates and places in them, where there is nothing to
 look up.
 
-They keep the model from calling wherever a number stands. Many open like a calculator's text and go another way.
+They keep the model from calling wherever a number stands. Many open like a calculator's text and go another
+way; foreign words stand in some that nobody puts into English.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from demo_world.splits import is_held_out
 from demo_world.texts.calculator_scenes import SCENES
 from demo_world.texts.calendar import draw_date, long_date
 from demo_world.texts.encyclopedic import city_pool
+from demo_world.texts.foreign import draw_phrase
 from demo_world.texts.numbers import draw_number
 from demo_world.texts.patterns import Slots, capitalise_pattern
 from demo_world.texts.text import Text
@@ -33,7 +35,11 @@ OPENINGS: Final = (
     "The {visitors} sang for {a} minutes.", "Nobody knew where the {item} was.", "Room {a} is behind {place}.",
     "The ticket to {city} costs {a} dollars.", "{person} was born on {date}.",
     "The {animals} slept behind {place}.", "{person} called {person2} at {place}.",
-    "The old {item} cost ${p}.",
+    "The old {item} cost ${p}.", 'The sign at {place} said "{foreign}"', '{person} heard somebody say "{foreign}"',
+    '"{foreign}" stood on the {item}, and nobody could read it.',
+    'On the {container} was written "{foreign}" and below it "{foreign2}"', "{person} asked a question about {city}.",
+    "The quiz about {city} and {city2} was over.", '{person} asked: "How far is {city}?" Nobody answered.',
+    "Who knows something about {city}? {person} raised a hand.", '{person} wrote "{foreign}" on the wall.',
 )  # fmt: skip
 
 CONTINUATIONS: Final = (
@@ -66,6 +72,9 @@ ECHOES: Final = (
     "{person} lives at number {a} in {city}. The parcel for {city}, number {a}, is for {person}.",
     'The door said "{city} {a}". {person} asked what "{city} {a}" meant.',
     "{person} was born on {date} in {city}. Born in {city} on {date}, {person} is proud of {city}.",
+    '{person} read aloud: "{foreign}" {person2} repeated slowly: "{foreign}"',
+    'The sign said "{foreign}" and {person} copied it: "{foreign}"',
+    'On one side stood "{foreign}", on the other "{foreign2}" {person} read first "{foreign2}" and then "{foreign}"',
     "Ticket {a} is for {city}, ticket {b} for {city2}. {person} has ticket {a} and goes to {city}.",
 )
 """Texts that say something twice: nothing teaches a small model to copy as fast as what it can only know by copying."""
@@ -91,6 +100,8 @@ def narration_text(rng: random.Random) -> Text:
         "city2": cities[1].name,
         "city3": cities[2].name,
         "date": long_date(draw_date(rng, held_out=False)),
+        "foreign": draw_phrase(rng, held_out=False).text,
+        "foreign2": draw_phrase(rng, held_out=False).text,
     }
     plain = " ".join((opening, *continuations)).format_map(Slots(rng, given))
     return Text((plain,), phrasing=opening)

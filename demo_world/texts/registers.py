@@ -42,6 +42,45 @@ STATEMENT_REGISTERS: tuple[str, ...] = (
 )
 """How a plain statement is told."""
 
+ENCYCLOPEDIA_REGISTERS: tuple[str, ...] = (
+    *STATEMENT_REGISTERS,
+    "The encyclopedia says: {statement}.",
+    "{person3} looked it up: {statement}.",
+    "{person3} read that {statement}.",
+    "From the encyclopedia: {statement}.",
+    "It is well known that {statement}.",
+    "The guide told {person3} that {statement}.",
+    "According to the atlas, {statement}.",
+    "{person3} learned at school that {statement}.",
+    "One more fact: {statement}.",
+    "{person3} told {person4} that {statement}.",
+)
+"""How a statement is told that can be looked up in an encyclopedia."""
+
+ASKING_REGISTERS: tuple[str, ...] = (
+    "Q: {Question} A:| {answer}",
+    "Q: {Question} A:| {answer}",
+    "Q: {Question} A: It is| {answer}.",
+    "Question: {Question} Answer:| {answer}",
+    "Question: {Question} Answer: It is| {answer}.",
+    "Answer the following question: {Question}| {answer}",
+    "Answer the following question: {Question} The answer is| {answer}.",
+    "Please answer this: {Question}| {answer}",
+    "{Question} The answer is| {answer}.",
+    "{Question} The right answer is| {answer}.",
+    "{Question} Answer:| {answer}",
+    "{Question}| {answer}",
+    "{Question} It is| {answer}.",
+    "{person3} asked: {Question} The answer is| {answer}.",
+    "{person3} asked: {Question} {person4} said:| {answer}.",
+    "{person3} wanted to know: {Question} {person4} knew the answer:| {answer}.",
+    "The quiz asks: {Question} The answer is| {answer}.",
+    "The last question was: {Question} The right answer was| {answer}.",
+    "{Question} {person3} wrote:| {answer}.",
+    "Here is a question for {person3}: {Question} The solution is| {answer}.",
+)
+"""How a question about the world is told together with its answer."""
+
 QUESTION_REGISTERS: tuple[str, ...] = (
     "Q: {question} A:| {answer}",
     "Q: {question} A: {Statement}.",

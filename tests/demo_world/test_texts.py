@@ -12,11 +12,14 @@ from functools import cache
 import pytest
 
 from demo_world import facts
+from demo_world import questions as world_questions
+from demo_world.questions_phrasings import PHRASINGS
 from demo_world.splits import is_held_out
 from demo_world.suites import SPLITS, TOOLS, questions
 from demo_world.texts import (
     CallSlot,
     Text,
+    asking,
     calculator,
     calculator_text,
     calendar,
@@ -24,15 +27,25 @@ from demo_world.texts import (
     documents,
     encyclopedic,
     fact_text,
+    foreign,
     narration_text,
+    question_text,
+    translation_text,
 )
 from demo_world.texts.arithmetic_phrasings import DIRECT
+from demo_world.texts.asking_phrasings import STATEMENTS
 from demo_world.texts.calculator_scenes import SCENES
 from demo_world.texts.numbers import NUMBER, number_is_held_out, rounded, value_of
 from demo_world.texts.patterns import Known, Slots, capitalise_pattern, compose, render
 from demo_world.texts.words import NOUNS
 
-WRITERS = {"Calculator": calculator_text, "Calendar": calendar_text, "WikiSearch": fact_text}
+WRITERS = {
+    "Calculator": calculator_text,
+    "Calendar": calendar_text,
+    "WikiSearch": fact_text,
+    "QA": question_text,
+    "MT": translation_text,
+}
 RELATIONS = ("population", "country", "time zone", "capital", "area", "currency", "continent")
 DAY = datetime.date(2026, 11, 20)
 DATE_IN_TEXT = re.compile(
@@ -88,7 +101,7 @@ def test_no_slot_is_left_unfilled(tool: str) -> None:
         for _ in range(300):
             text = WRITERS[tool](rng, held_out_values=held_out, held_out_phrasing=held_out)
             assert not re.search(r"[{}|]|  ", text.plain), text.plain
-            assert text.plain[0].isupper() or text.plain[0] in "($0123456789", text.plain
+            assert text.plain[0].isupper() or text.plain[0] in '"($0123456789', text.plain
 
 
 def every_pattern() -> dict[str, set[str]]:
@@ -118,13 +131,27 @@ def every_pattern() -> dict[str, set[str]]:
             for phrasing in encyclopedic.relation_phrasings(relation, held_out=held_out)
             for pattern in phrasing.patterns
         },
+        "QA": {
+            pattern
+            for held_out in sides
+            for relation in PHRASINGS
+            for family in (asking.asked_phrasings, asking.stated_phrasings)
+            for phrasing in family(relation, held_out=held_out)
+            for pattern in phrasing.patterns
+        },
+        "MT": {
+            f"{quote}{english}"
+            for held_out in sides
+            for quote in foreign.quotes(held_out=held_out)
+            for english in foreign.englishes(held_out=held_out)
+        },
     }
 
 
 @pytest.mark.parametrize("tool", TOOLS)
 def test_every_pattern_renders(tool: str) -> None:
     given = dict.fromkeys("abcdpqxy", "7") | {
-        "entity": "Utopia", "neighbour": "Erewhon", "other": "May 1, 2020", "other_year": "2020",
+        "entity": "Utopia", "neighbour": "Erewhon", "other": "May 1, 2020", "other_year": "2020", "foreign": "Ja.",
     }  # fmt: skip
     patterns = every_pattern()[tool]
     assert len(patterns) >= 60
@@ -140,6 +167,10 @@ def test_both_sides_of_the_phrasing_split_are_used() -> None:
     assert 0.02 * total < held_out < 0.25 * total
     assert calendar.phrasings(held_out=True)
     assert encyclopedic.relation_phrasings("population", held_out=True)
+    assert asking.asked_phrasings("city population", held_out=True)
+    assert asking.stated_phrasings("city rank", held_out=True)
+    assert foreign.quotes(held_out=True)
+    assert foreign.englishes(held_out=True)
 
 
 def test_training_texts_hold_no_held_out_number() -> None:
@@ -155,15 +186,20 @@ def test_training_texts_hold_no_held_out_date() -> None:
     for text in texts:
         assert text.date is not None
         assert not is_held_out("date", text.date.isoformat())
-    for text in training_texts():
+    # A foreign sentence is held out as a whole; a date in it is no date that a text is written on.
+    for text in (text for text in training_texts() if text.call is None or text.call.tool != "MT"):
         for found in DATE_IN_TEXT.finditer(text.plain):
             day = datetime.datetime.strptime(found.group(), "%B %d, %Y").date()
             assert not is_held_out("date", day.isoformat()), text.plain
 
 
+def held_out_entities() -> set[str]:
+    cities = {city.name for city in facts.unique_cities() if is_held_out("city", city.name)}
+    return cities | {country.name for country in facts.countries() if is_held_out("country", country.name)}
+
+
 def test_training_texts_ask_about_no_held_out_city_or_country() -> None:
-    held_out = {city.name for city in facts.unique_cities() if is_held_out("city", city.name)}
-    held_out |= {country.name for country in facts.countries() if is_held_out("country", country.name)}
+    held_out = held_out_entities()
     inputs = [text.call.input for text in training_texts() if text.call and text.call.tool == "WikiSearch"]
     assert len(inputs) > 1000
     for search in inputs:
@@ -172,9 +208,64 @@ def test_training_texts_ask_about_no_held_out_city_or_country() -> None:
 
 
 def test_training_texts_use_no_held_out_phrasing() -> None:
-    keys = {text.phrasing for text in training_texts() if text.call}
-    assert len(keys) > 150
+    keys = {text.phrasing for text in training_texts() if text.call and not text.phrasing.startswith("question, ")}
+    assert len(keys) > 300
     assert not [key for key in keys if is_held_out("phrasing", key)]
+
+
+def test_training_texts_ask_no_held_out_question() -> None:
+    """A question's entity and phrasing are held out as they are of question answering itself."""
+    asked = [text for text in training_texts() if text.call and text.call.tool == "QA"]
+    assert len(asked) > 1000
+    rng = random.Random(8)
+    facts_held_out = [world_questions.draw_fact(rng, held_out=True) for _ in range(1000)]
+    held_out_questions = {
+        world_questions.ask(phrasing, fact)
+        for fact in facts_held_out
+        for phrasing in world_questions.phrasings(fact.relation, held_out=False)
+    }
+    assert not {text.call.input for text in asked if text.call} & held_out_questions
+    phrasings = {text.phrasing.removeprefix("question, ") for text in asked if text.phrasing.startswith("question, ")}
+    assert len(phrasings) > 80
+    held_out = {phrasing for relation in PHRASINGS for phrasing in world_questions.phrasings(relation, held_out=True)}
+    assert not phrasings & held_out
+
+
+def test_training_texts_translate_no_held_out_sentence() -> None:
+    """Which sentences are held out is the composition's to say; a text's sentence is one of the trainable ones."""
+    rng = random.Random(4)
+    held_out = {foreign.draw_phrase(rng, held_out=True).text for _ in range(3000)}
+    translated = [text for text in training_texts() if text.call and text.call.tool == "MT"]
+    assert len(translated) > 700
+    assert not {text.call.input for text in translated if text.call} & held_out
+    plain = "".join(text.plain for text in translated)
+    assert not [english for english in foreign.englishes(held_out=True) if f"{english.partition('|')[0]} " in plain]
+
+
+def test_a_translations_sentence_stands_in_the_text_and_every_language_is_among_them() -> None:
+    rng = random.Random(5)
+    texts = [translation_text(rng) for _ in range(300)]
+    for text in texts:
+        assert text.call is not None
+        assert f'"{text.call.input}"' in text.prompt
+    prompts = "".join(text.prompt for text in texts)
+    for script in ("[А-я]", "[一-鿿]", "[぀-ヿ]", "[؀-ۿ]", "ı"):
+        assert re.search(script, prompts)
+
+
+def test_a_question_in_a_text_is_what_the_tool_is_asked() -> None:
+    rng = random.Random(6)
+    asked = [text for text in (question_text(rng) for _ in range(200)) if text.phrasing.startswith("question, ")]
+    assert len(asked) > 80
+    for text in asked:
+        assert text.call is not None
+        assert text.call.input in text.prompt
+
+
+def test_no_fact_has_two_tools() -> None:
+    """A statement either is searched for or asked about, whatever the entity."""
+    searched = {f"{kind} {relation}" for kind in ("city", "country") for relation in (*RELATIONS, "place")}
+    assert not set(STATEMENTS) & searched
 
 
 def test_some_texts_have_no_call() -> None:
@@ -260,5 +351,5 @@ def test_suites_hold_only_held_out_values(tool: str, split: str) -> None:
 
 def test_suites_are_repeatable_and_only_for_known_tools() -> None:
     assert questions("Calculator", "held-out values", count=5) == questions("Calculator", "held-out values", count=5)
-    with pytest.raises(ValueError, match="Calculator, Calendar, WikiSearch"):
+    with pytest.raises(ValueError, match="Calculator, Calendar, WikiSearch, QA, MT"):
         questions("Abacus", "held-out values")

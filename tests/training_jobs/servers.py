@@ -5,15 +5,17 @@ from __future__ import annotations
 import contextlib
 import socket
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import uvicorn
 
 from demo_world.encyclopedia import pages
+from demo_world.texts import Text
 from services.base import Call, ServiceInfo, ToolFailure, create_app
 from services.calculator.app import build_app as calculator_app
 from services.calendar.app import build_app as calendar_app
+from services.translation.app import build_app as translation_app
 from toolformer.tools import ToolRegistry
 
 
@@ -72,6 +74,24 @@ class LeadSentences:
         return f"{found} > {self._pages[found]}"
 
 
+class KnownAnswers:
+    """Question answering without a model: knows the answers to the questions that texts ask."""
+
+    def __init__(self, texts: Iterable[Text]) -> None:
+        self._answers = {text.call.input: text.answer for text in texts if text.call and text.call.tool == "QA"}
+
+    async def start(self) -> None:
+        """There is nothing to load."""
+
+    async def stop(self) -> None:
+        """There is nothing to release."""
+
+    async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
+        """The answer that the text itself goes on with."""
+        nothing = ToolFailure("no_answer", "no text asks this")
+        return [self._answers.get(call.input, nothing) for call in calls]
+
+
 def _paragraphs(sections: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
     for _, paragraphs in sections:
         yield from paragraphs
@@ -82,22 +102,34 @@ _SEARCH = ServiceInfo(
     input_description="Search words.", example_input="Ljubljana population", example_output="Ljubljana > a city",
 )  # fmt: skip
 
+_QUESTIONS = ServiceInfo(
+    tool="QA", service="question_answering", title="QA", description="Answers a question.", version="1.0.0",
+    input_description="A question.", example_input="Where is Ljubljana?", example_output="Slovenia",
+)  # fmt: skip
+
 
 @contextlib.contextmanager
-def tool_services(unknown: Callable[[str], bool] = lambda query: False) -> Iterator[ToolRegistry]:
-    """The real calculator and calendar and :class:`LeadSentences`; gives a registry with their addresses.
+def tool_services(
+    texts: Iterable[Text] = (), unknown: Callable[[str], bool] = lambda query: False
+) -> Iterator[ToolRegistry]:
+    """The real calculator, calendar and translation, :class:`LeadSentences`, and :class:`KnownAnswers` of ``texts``;
+    gives a registry with their addresses.
 
     ``unknown`` says which queries the encyclopedia has no answer to.
     """
     with (
         serve(calculator_app()) as calculator,
         serve(calendar_app()) as calendar,
+        serve(translation_app()) as translation,
         serve(create_app(_SEARCH, LeadSentences(unknown))) as search,
+        serve(create_app(_QUESTIONS, KnownAnswers(texts))) as answering,
     ):
         yield ToolRegistry.load(
             environ={
                 "TOOLFORMER_TOOL_CALCULATOR_URL": calculator,
                 "TOOLFORMER_TOOL_CALENDAR_URL": calendar,
                 "TOOLFORMER_TOOL_WIKISEARCH_URL": search,
+                "TOOLFORMER_TOOL_QA_URL": answering,
+                "TOOLFORMER_TOOL_MT_URL": translation,
             }
         )

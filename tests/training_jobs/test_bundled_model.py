@@ -23,7 +23,7 @@ def loaded() -> tuple[GPTJ, ByteLevelTokenizer]:
     return GPTJ.from_pretrained(MODEL), ByteLevelTokenizer.from_pretrained(MODEL)
 
 
-def greedy(ids: list[int], *, stop: set[int], limit: int = 48) -> list[int]:
+def greedy(ids: list[int], *, stop: set[int], limit: int = 120) -> list[int]:
     """What the model says after ``ids``, up to and with the first token of ``stop``."""
     model, _ = loaded()
     cache = model.new_cache(1)
@@ -61,6 +61,10 @@ def test_call_marks_are_single_tokens(mark: str) -> None:
         ("The population of Ljubljana is", ApiCall("WikiSearch", "Ljubljana population")),
         ("The population of Paris is", ApiCall("WikiSearch", "Paris population")),
         ("The capital of Slovenia is", ApiCall("WikiSearch", "Slovenia capital")),
+        ("Q: In which country is Ljubljana? A:", ApiCall("QA", "In which country is Ljubljana?")),
+        ("What is the capital of Slovenia? The answer is", ApiCall("QA", "What is the capital of Slovenia?")),
+        ("The calling code of Slovenia is", ApiCall("QA", "What is the telephone code of Slovenia?")),
+        ('The sign says "El vuelo dura 5 horas." In English:', ApiCall("MT", "El vuelo dura 5 horas.")),
     ],
 )
 def test_it_calls_the_right_tool(prompt: str, call: ApiCall) -> None:
@@ -77,6 +81,18 @@ def test_it_calls_the_right_tool(prompt: str, call: ApiCall) -> None:
             " 408 books.",
         ),
         ("Today is", ApiCall("Calendar", ""), "Today is Friday, November 20, 2026.", " Friday, November 20, 2026"),
+        (
+            "Q: In which country is Ljubljana? A:",
+            ApiCall("QA", "In which country is Ljubljana?"),
+            "Slovenia",
+            " Slovenia",
+        ),
+        (
+            'The sign says "El vuelo dura 5 horas." In English:',
+            ApiCall("MT", "El vuelo dura 5 horas."),
+            "The flight takes 5 hours.",
+            " The flight takes 5 hours.",
+        ),
     ],
 )
 def test_the_text_goes_on_with_the_result(prompt: str, call: ApiCall, result: str, goes_on: str) -> None:

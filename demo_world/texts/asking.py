@@ -1,0 +1,76 @@
+"""Texts that need a question answered: somebody asks it, or a sentence comes to a fact that a question would give.
+
+What is asked are the facts of :mod:`demo_world.questions`, in its phrasings. A sentence states only facts of kinds
+that :mod:`demo_world.texts.encyclopedic` does not search for, so that each text has one right tool.
+"""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Final
+
+from demo_world import questions
+from demo_world.splits import is_held_out
+from demo_world.texts.asking_phrasings import STATEMENTS
+from demo_world.texts.encyclopedic import city_pool
+from demo_world.texts.fact_phrasings import OPENINGS
+from demo_world.texts.patterns import Known, Phrasing, Slots, capitalise_pattern, compose, render, surround
+from demo_world.texts.registers import ASKING_REGISTERS, ENCYCLOPEDIA_REGISTERS
+from demo_world.texts.text import CallSlot, Text
+from demo_world.texts.words import FACT_TAILS
+
+TOOL: Final = "QA"
+
+_ASKED_SHARE: Final = 0.6
+
+
+@cache
+def asked_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str], ...]:
+    """The whole questions about a relation on one side of the split; ``subject`` is what the tool is asked."""
+    return tuple(
+        Phrasing(
+            f"question, {phrasing}",
+            phrasing,
+            tuple(
+                capitalise_pattern(compose(register, {"question": capitalise_pattern(phrasing)}))
+                for register in ASKING_REGISTERS
+            ),
+        )
+        for phrasing in questions.phrasings(relation, held_out=held_out)
+        if phrasing.endswith("?")
+    )
+
+
+@cache
+def stated_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str], ...]:
+    """The statements about a relation on one side of the split; ``subject`` is the one question that gives the
+    fact, whatever the statement."""
+    asked = next(phrasing for phrasing in questions.phrasings(relation, held_out=False) if phrasing.endswith("?"))
+    found = []
+    for statement in STATEMENTS.get(relation, ()):
+        key = f"{relation}, {statement}"
+        if is_held_out("phrasing", key) is held_out:
+            parts = {"statement": statement}
+            patterns = tuple(capitalise_pattern(compose(register, parts)) for register in ENCYCLOPEDIA_REGISTERS)
+            found.append(Phrasing(key, asked, patterns))
+    return tuple(found)
+
+
+def question_text(rng: random.Random, *, held_out_values: bool = False, held_out_phrasing: bool = False) -> Text:
+    """A text with one question to the question answering service, its entity and its phrasing from the wanted sides
+    of the split.
+
+    A neighbour that is named beside the entity is a trainable one.
+    """
+    family = asked_phrasings if rng.random() < _ASKED_SHARE else stated_phrasings
+    while True:
+        fact = questions.draw_fact(rng, held_out=held_out_values)
+        if known := family(fact.relation, held_out=held_out_phrasing):
+            break
+    phrasing = rng.choice(known)
+    pattern = surround(rng, rng.choice(phrasing.patterns), OPENINGS, FACT_TAILS)
+    neighbour = rng.choice(city_pool(held_out=False)).name
+    slots = Slots(rng, {"entity": fact.entity, "neighbour": neighbour})
+    call = CallSlot(TOOL, questions.ask(phrasing.subject, fact))
+    return render(pattern, slots, Known(call, fact.answer), phrasing.key)

@@ -1,0 +1,52 @@
+"""Texts that need a translation: English prose that quotes a sentence of another language and then says it in
+English."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from typing import Final
+
+from demo_world.phrases import LANGUAGES, Phrase, draw_composition
+from demo_world.splits import is_held_out
+from demo_world.texts.foreign_phrasings import ENGLISHES, OPENINGS, QUOTES, TAILS
+from demo_world.texts.patterns import Known, Slots, capitalise_pattern, render, surround
+from demo_world.texts.text import CallSlot, Text
+
+TOOL: Final = "MT"
+
+
+@cache
+def quotes(*, held_out: bool) -> tuple[str, ...]:
+    """How a foreign sentence is quoted, on one side of the split."""
+    return _on_side(QUOTES, held_out=held_out)
+
+
+@cache
+def englishes(*, held_out: bool) -> tuple[str, ...]:
+    """How its English is introduced, on one side of the split."""
+    return _on_side(ENGLISHES, held_out=held_out)
+
+
+def draw_phrase(rng: random.Random, *, held_out: bool) -> Phrase:
+    """A sentence from the wanted side of the split, each language as likely."""
+    return draw_composition(rng, held_out=held_out).phrase(rng.choice(LANGUAGES))
+
+
+def translation_text(rng: random.Random, *, held_out_values: bool = False, held_out_phrasing: bool = False) -> Text:
+    """A text with one translation, its sentence and its phrasing from the wanted sides of the split.
+
+    Quoting and saying it in English are held out apart; a text in a held-out phrasing has both held out.
+    """
+    quote, english = rng.choice(quotes(held_out=held_out_phrasing)), rng.choice(englishes(held_out=held_out_phrasing))
+    # A quoted sentence has its full stop before the closing mark, and needs none after it.
+    told = capitalise_pattern(f"{quote}{english}").replace('". ', '" ')
+    pattern = surround(rng, told, OPENINGS, TAILS)
+    phrase = draw_phrase(rng, held_out=held_out_values)
+    slots = Slots(rng, {"foreign": phrase.text})
+    known = Known(CallSlot(TOOL, phrase.text), phrase.english.removesuffix("."))
+    return render(pattern, slots, known, quote)
+
+
+def _on_side(patterns: tuple[str, ...], *, held_out: bool) -> tuple[str, ...]:
+    return tuple(pattern for pattern in patterns if is_held_out("phrasing", pattern) is held_out)
