@@ -135,13 +135,14 @@ class Scheduler:
         if not self._waiting or len(running) >= self._limits.max_sequences:
             return None
         sequence = self._waiting[0]
-        ids = sequence.tokens_from(0)[:-1] if sequence.may_reuse else []
+        shares = self._limits.reuse_prefixes and sequence.may_reuse
+        ids = sequence.tokens_from(0)[:-1] if shares else []
         if running:
             promised = sum(one.length for one in running) + sum(map(self.rows.held, self._in_call))
             spare = self._limits.budget // _SPARE
             if promised + sequence.length + spare > self._limits.budget or not self.rows.available:
                 return None
-            if self._limits.reuse_prefixes and self._soon_there(ids, work):
+            if self._soon_there(ids, work):
                 return None
         while not self.rows.available:
             self._drop_pause()
@@ -149,7 +150,7 @@ class Scheduler:
         self.left_queue += 1
         found = self.rows.take(sequence, ids)
         if sequence.computed:
-            self.recomputed += max(0, min(sequence.computed, len(ids)) - found)
+            self.recomputed += max(0, min(sequence.computed, sequence.length - 1) - found)
         else:
             self.prefix_queries += len(ids)
             self.prefix_hits += found

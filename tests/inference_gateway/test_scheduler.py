@@ -102,13 +102,17 @@ def test_a_resubmitted_completion_finds_all_of_it() -> None:
     assert done(driver.said[1]).usage.cached_tokens == len(PROMPT) + 19
 
 
-def test_nothing_is_kept_where_that_is_switched_off() -> None:
+def test_nothing_is_kept_or_shared_where_that_is_switched_off() -> None:
     driver = Driver(reuse_prefixes=False)
-    for _ in range(2):
-        driver.submit()
-        driver.finish()
+    driver.submit(max_tokens=50)
+    driver.step(4)
+    driver.submit()
+    driver.finish()
+    driver.submit()
+    driver.finish()
     stats = driver.engine.stats()
-    assert (stats.prefix_hits, stats.kept_tokens) == (0, 0)
+    assert (stats.prefix_queries, stats.prefix_hits, stats.kept_tokens) == (0, 0, 0)
+    assert [done(said).usage.cached_tokens for said in driver.said] == [0, 0, 0]
 
 
 def test_a_long_prompt_comes_in_pieces_between_which_others_stream() -> None:
