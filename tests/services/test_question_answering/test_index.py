@@ -117,6 +117,7 @@ def test_the_exact_index_finds_what_plain_arithmetic_finds(tmp_path: Path) -> No
         np.testing.assert_allclose(np.take_along_axis(asked @ half.T, numbers, axis=1), expected, rtol=1e-4)
 
 
+@pytest.mark.slow
 def test_the_approximate_index_finds_most_of_it_in_less_room(tmp_path: Path) -> None:
     vectors = clustered(20_000)
     asked = vectors[:200] + 0.05 * clustered(200, seed=2)
