@@ -8,6 +8,8 @@ const EXAMPLES = {
   Calculator: "Each of the 24 boxes holds 17 books, so together they hold",
   Calendar: "Today is",
   WikiSearch: "The population of Ljubljana is",
+  QA: "Q: In which country is Ljubljana? A:",
+  MT: 'The sign says "El vuelo dura 5 horas." In English:',
 };
 
 const number = (id) => ($(id).value === "" ? null : Number($(id).value));
