@@ -39,11 +39,15 @@ Search = Callable[[str], Sequence[str]]
 class Peer(Protocol):
     """An engine."""
 
-    def build(self, pages: Path, index: Path) -> None:
-        """Index the pages into a new folder."""
-
     def open(self, index: Path) -> Search:
         """A search over a built index."""
+
+
+class Builder(Peer, Protocol):
+    """An engine that is built here; ours is built by `toolformer index wiki`."""
+
+    def build(self, pages: Path, index: Path) -> None:
+        """Index the pages into a new folder."""
 
 
 def documents(pages: Path) -> Iterator[dict[str, str]]:
@@ -134,11 +138,7 @@ class Bm25s:
 
 
 class Lucene:
-    """What the service searches with, without the service: built by its own command."""
-
-    def build(self, pages: Path, index: Path) -> None:
-        """See `Peer`."""
-        raise NotImplementedError("toolformer index wiki builds it")
+    """What the service searches with, without the service."""
 
     def open(self, index: Path) -> Search:
         """See `Peer`."""
@@ -146,7 +146,8 @@ class Lucene:
         return lambda text: [hit.passage.title for hit in searcher.search([text], HITS)[0]]
 
 
-PEERS: dict[str, Peer] = {"lucene": Lucene(), "tantivy": Tantivy(), "bm25s": Bm25s()}
+BUILDERS: dict[str, Builder] = {"tantivy": Tantivy(), "bm25s": Bm25s()}
+PEERS: dict[str, Peer] = {"lucene": Lucene(), **BUILDERS}
 
 
 def ask(search: Search, queries: Sequence[str], clients: int) -> Measured:
@@ -236,7 +237,9 @@ def main() -> None:
     parser.add_argument("--clients", type=int, nargs="+", default=[1, 16])
     options = parser.parse_args()
     if options.work == "build":
-        PEERS[options.peer].build(options.pages, options.index)
+        if options.peer not in BUILDERS:
+            parser.error(f"`toolformer index wiki` builds what {options.peer} searches")
+        BUILDERS[options.peer].build(options.pages, options.index)
         return
     asked = json.loads(options.queries.read_text())
     if options.peer == "engine":

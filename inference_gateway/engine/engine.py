@@ -136,9 +136,13 @@ class Engine:
     def _run(self) -> None:
         with torch.inference_mode():
             while not self._stopping:
-                if not self._scheduler.busy:
-                    self._commands.get()()  # sleep here
-                self.advance()
+                try:
+                    if not self._scheduler.busy:
+                        self._commands.get()()  # sleep here
+                    self.advance()
+                except Exception:  # a fault of ours; without this every stream would wait for ever
+                    log.exception("the engine failed outside of a step")
+                    self._end_all("the engine failed on this completion; the server's log has the cause")
 
     def advance(self) -> None:
         """Do what was asked for since, one step, and tell what came of it; called by the engine's thread only."""
@@ -247,10 +251,13 @@ class Engine:
             self._stopping = True  # the event loop has closed: nobody is left to serve
 
     def _shut_down(self) -> None:
-        for sequence in self._scheduler.everyone:
-            self._finish(sequence, "error", "the server is shutting down")
-        self._deliver(more_follows=False)
+        self._end_all("the server is shutting down")
         self._stopping = True
+
+    def _end_all(self, message: str) -> None:
+        for sequence in self._scheduler.everyone:
+            self._finish(sequence, "error", message)
+        self._deliver(more_follows=False)
 
 
 def _rows(limits: EngineLimits, device: torch.device) -> int:

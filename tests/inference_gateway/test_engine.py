@@ -182,6 +182,32 @@ async def test_a_failing_model_ends_its_completions_and_the_engine_lives(caplog:
         await local.stop()
 
 
+async def test_a_fault_outside_of_a_step_leaves_nobody_waiting(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = backend(max_sequences=2)
+    scheduler = local._engine._scheduler
+    plan, faults = scheduler.plan, ["a fault of ours"]
+
+    def fails_once() -> Any:
+        if faults and len(scheduler.everyone) == 4:
+            raise AssertionError(faults.pop())
+        return plan()
+
+    monkeypatch.setattr(scheduler, "plan", fails_once)
+    await local.start()
+    try:
+        request = CompletionRequest(tuple(range(1, 20)), max_tokens=60)
+        async with asyncio.timeout(30):
+            ended = await asyncio.gather(*(complete(local, request) for _ in range(4)))
+        assert [done.reason for _, done in ended] == ["error"] * 4  # two ran, two waited
+        assert "a fault of ours" in caplog.text
+        assert (await complete(local, request))[1].reason in ("length", "stop")
+        assert local.stats().held_tokens == 0
+    finally:
+        await local.stop()
+
+
 async def test_a_failing_step_takes_nobody_else_with_it_later() -> None:
     """What a failed step may have left half written serves no other request."""
     local = backend(max_sequences=2)
