@@ -13,8 +13,9 @@ import os
 import signal
 import threading
 import zlib
+from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
@@ -137,27 +138,27 @@ def _blocks(source: Path) -> Iterator[_Block]:
 
 
 def _cut_all(source: Path, folder: Path, threads: int) -> Iterator[tuple[int, Cut]]:
-    """What became of each block and where it ends; blocks come as they are done."""
+    """What became of each block and where it ends, in the file's order, so that a complaint names its first lines."""
     if threads == 1:
         for block in _blocks(source):
             yield block.end, _cut_block(block, folder)
         return
     with ProcessPoolExecutor(threads, multiprocessing.get_context("spawn"), _follow_the_parent) as pool:
-        ends: dict[Future[Cut], int] = {}
+        begun: deque[tuple[int, Future[Cut]]] = deque()
         try:
             for block in _blocks(source):
-                ends[pool.submit(_cut_block, block, folder)] = block.end
-                if len(ends) > 2 * threads:  # or the whole file would be read into memory
-                    yield from _take_done(ends)
-            while ends:
-                yield from _take_done(ends)
+                begun.append((block.end, pool.submit(_cut_block, block, folder)))
+                if len(begun) > 2 * threads:  # or the whole file would be read into memory
+                    yield _oldest(begun)
+            while begun:
+                yield _oldest(begun)
         finally:
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _take_done(ends: dict[Future[Cut], int]) -> Iterator[tuple[int, Cut]]:
-    for done in wait(ends, return_when=FIRST_COMPLETED).done:
-        yield ends.pop(done), done.result()
+def _oldest(begun: deque[tuple[int, Future[Cut]]]) -> tuple[int, Cut]:
+    end, future = begun.popleft()
+    return end, future.result()
 
 
 def _cut_block(block: _Block, folder: Path) -> Cut:
