@@ -27,7 +27,7 @@ app = typer.Typer(
     If something is amiss: `toolformer doctor`.""",
 )
 jobs = typer.Typer(
-    no_args_is_help=True, help="The stages that make a model that uses tools: `toolformer jobs corpus --help`."
+    no_args_is_help=True, help="The stages that make a model that uses tools: `toolformer jobs pretrain --help`."
 )
 index = typer.Typer(
     no_args_is_help=True, help="Search indexes: `toolformer index wiki --pages bundled --index var/wiki`."
@@ -218,7 +218,7 @@ def _forward(parent: typer.Typer, name: str, module: str, told: str) -> None:
 
 
 _forward(app, "evaluate", "training_jobs.evaluate", "Measure held-out prompts against a running gateway.")
-_forward(jobs, "corpus", "training_jobs.corpus", "Generate texts, execute their calls, encode them.")
+_forward(jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.")
 _forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.")
 _forward(index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.")
 app.add_typer(jobs, name="jobs")

@@ -64,7 +64,8 @@ class Tokens:
         path = directory / TOKENS_FILE
         if not path.exists():
             raise FileNotFoundError(
-                f"{path} is missing: make the corpus first (python -m training_jobs.corpus --out {directory})"
+                f"{path} is missing: make the corpus first, such as with "
+                f"python -m training_jobs.demonstrations.corpus --out {directory}"
             )
         tensors = load_file(path)
         return cls(tensors["ids"], tensors["learned"], tensors["starts"])

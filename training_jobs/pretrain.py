@@ -197,7 +197,7 @@ def _progress() -> Progress:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line; each option is a field of :class:`Recipe`."""
     parser = argparse.ArgumentParser(prog="python -m training_jobs.pretrain", description="Train a small GPT-J.")
-    parser.add_argument("--corpus", type=Path, required=True, help="directory that training_jobs.corpus made")
+    parser.add_argument("--corpus", type=Path, required=True, help="directory with an encoded corpus")
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoint, loss.jsonl, model/")
     for name, field in Recipe.__dataclass_fields__.items():
         kind = {"int": int, "float": float, "Precision": str}[str(field.type)]

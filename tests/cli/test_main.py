@@ -44,7 +44,7 @@ async def test_version() -> None:
     ("command", "option"),
     [
         (["evaluate"], "--gateway"),
-        pytest.param(["jobs", "corpus"], "--documents", marks=pytest.mark.slow),
+        pytest.param(["jobs", "demonstrations"], "--documents", marks=pytest.mark.slow),
         pytest.param(["jobs", "pretrain"], "--corpus", marks=pytest.mark.slow),
         (["index", "wiki"], "--pages"),
     ],
@@ -58,6 +58,6 @@ async def test_jobs_and_indexes_keep_their_own_options(command: list[str], optio
 
 @pytest.mark.slow
 async def test_a_job_gets_its_arguments() -> None:
-    status, _, log = await run("jobs", "corpus", "--out", "unused", "--documents", "0")
+    status, _, log = await run("jobs", "demonstrations", "--out", "unused", "--documents", "0")
     assert status == 2
     assert "--documents must be at least 1, not 0" in log

@@ -118,7 +118,7 @@ def test_another_recipe_does_not_go_on_with_this_run(corpus: Path, tmp_path: Pat
 def test_a_missing_corpus_is_named_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--corpus", str(tmp_path / "none"), "--out", str(tmp_path / "run"), "--steps", "1"])
-    assert "training_jobs.corpus" in capsys.readouterr().err
+    assert "training_jobs.demonstrations.corpus" in capsys.readouterr().err
 
 
 def test_the_rate_warms_up_and_falls_along_a_cosine() -> None:

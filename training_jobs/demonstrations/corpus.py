@@ -1,6 +1,6 @@
 """Make a training corpus: generate texts, execute their calls, learn the vocabulary, encode.
 
-    python -m training_jobs.corpus --out DIR --seed 0 --documents 100000
+    python -m training_jobs.demonstrations.corpus --out DIR --seed 0 --documents 100000
 
 ``DIR`` then holds ``documents.jsonl`` (segments, each call with its real output), ``tokenizer.json``,
 ``tokens.safetensors`` (ids, and which of them a model learns to make) and ``manifest.json`` (counts, reasons,
@@ -31,7 +31,7 @@ from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
 from training_jobs.batches import Tokens
-from training_jobs.execute import (
+from training_jobs.demonstrations.execute import (
     ExecutedCall,
     ExecutedDocument,
     ExecutedSegment,
@@ -169,7 +169,8 @@ def _sha256(path: Path) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line of this job."""
     parser = argparse.ArgumentParser(
-        prog="python -m training_jobs.corpus", description="Generate texts, execute their calls, encode them."
+        prog="python -m training_jobs.demonstrations.corpus",
+        description="Generate texts, execute their calls, encode them.",
     )
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
     parser.add_argument("--documents", type=int, required=True, help="documents to generate, at least 1")

@@ -15,8 +15,8 @@ from toolformer.api_call import ApiCall, splice_result
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.batches import Tokens
-from training_jobs.corpus import DOCUMENTS_FILE, MANIFEST_FILE, Encoder, main, make_corpus
-from training_jobs.execute import (
+from training_jobs.demonstrations.corpus import DOCUMENTS_FILE, MANIFEST_FILE, Encoder, main, make_corpus
+from training_jobs.demonstrations.execute import (
     ExecutedCall,
     ExecutedDocument,
     ServiceTrouble,
