@@ -7,28 +7,34 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 from demo_world import encyclopedia, questions
+from services.question_answering.imagining import (
+    Example,
+    answered,
+    called,
+    name_in,
+    other_digits,
+    renamed,
+    says,
+    spliced,
+)
 from services.question_answering.passages import Passage, split_page
 
-_NAME: Final = re.compile(r"[^\W\d_]{3,}")
-_DIGIT: Final = re.compile(r"\d")
-_RARE: Final = 200
-"""A word in more passages than this tells none of them from the others."""
+_WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _KNOWN_ANSWERS: Final = 20_000
 """Questions whose answers are put in others' places."""
-
-
-@dataclass(frozen=True, slots=True)
-class Example:
-    """A question with the passage that holds its answer, and others that do not."""
-
-    question: str
-    answer: str
-    gold: Passage
-    distractors: tuple[Passage, ...]
+_RENAMED: Final = 0.7
+_ANSWERED_OTHERWISE: Final = 0.75
+"""Shares of the examples that happen in another world."""
+_NEAR_NAMES: Final = 0.5
+"""The share of the retriever's examples with a distractor that differs from the passage by half of a name alone."""
+POOL: Final = 64
+"""Steps whose questions are drawn together, so that those alike can meet in one batch."""
+_MIXED: Final = 0.25
+"""The share of a pool's questions that meet others at random."""
 
 
 def bundled_passages(max_words: int) -> Iterator[Passage]:
@@ -44,9 +50,6 @@ class TrainingSet:
     (a namesake, or a page that mentions it).
     """
 
-    # The encyclopedia has 220 countries and a training run asks about each a thousand times. A reader that sees only
-    # what is true learns their areas and capitals by heart instead of reading them; hence `imagined`.
-
     def __init__(self, passages: Sequence[Passage], *, seed: int, distractors: int) -> None:
         self._passages = passages
         self._seed = seed
@@ -58,18 +61,19 @@ class TrainingSet:
             page = passage.id.rpartition("-")[0]
             self._of_page[page].append(number)
             self._of_title.setdefault(passage.heading, page)
-            for word in set(_NAME.findall(f"{passage.heading} {passage.text}")):
+            for word in set(_WORD.findall(f"{passage.heading} {passage.text}")):
                 if word[0].isupper():
                     self._with_word[word].append(number)
-        self._with_word = {word: found for word, found in self._with_word.items() if 1 < len(found) <= _RARE}
         self._titles = list(self._of_title)
+        self._names = sorted({name_in(title) for title in self._titles})
+        self._words = [word for word, found in self._with_word.items() for _ in found]
         self._answers: dict[str, list[str]] = defaultdict(list)
         for number in range(_KNOWN_ANSWERS):
             asked = questions.question(number, seed=seed)
             self._answers[asked.relation].append(asked.answer)
 
     def example(self, number: int) -> Example:
-        """Training example ``number``.
+        """Example ``number`` of the true world.
 
         Raises:
             LookupError: its page does not say its answer, so questions and passages do not belong together.
@@ -77,33 +81,75 @@ class TrainingSet:
         asked = questions.question(number, seed=self._seed)
         return self.of_question(asked, random.Random(f"{self._seed}-{number}"))
 
-    def imagined(self, number: int) -> Example:
-        """Training example ``number`` in a world where the answer is another and its passage says so: other digits in
-        a number; for words the answer to a question of the same kind, or the title of any page. One in four stays
-        true, as does one whose title holds the answer."""
-        example = self.example(number)
-        rng = random.Random(f"imagined-{self._seed}-{number}")
-        if rng.random() < 0.25 or example.answer in example.gold.heading:
+    def batches(self, pool: int, size: int) -> list[list[Example]]:
+        """The retriever's batches of ``size`` examples for the steps from ``pool * POOL`` on.
+
+        A batch is what a passage is told apart from. Drawn at random, few of its passages say the same of another
+        thing, and none of a thing with a similar name: hence most hold questions of one relation whose names begin (in
+        every other pool, end) alike. Raises LookupError as `example` does.
+        """
+        numbers = range(pool * POOL * size, (pool + 1) * POOL * size)
+        examples = [self.for_retriever(number) for number in numbers]
+        mixed = round(_MIXED * POOL) * size
+        direction = 1 if pool % 2 == 0 else -1
+        alike = sorted(examples[mixed:], key=lambda example: (example.relation, example.name[::direction]))
+        ordered = examples[:mixed] + alike
+        batches = [ordered[first : first + size] for first in range(0, len(ordered), size)]
+        random.Random(f"batches-{self._seed}-{pool}").shuffle(batches)
+        return batches
+
+    def for_retriever(self, number: int) -> Example:
+        """Example ``number`` with another name for its thing in seven of ten; one in two has a distractor that is the
+        very passage, about a thing whose name is half the same. Raises LookupError as `example` does."""
+        rng = random.Random(f"retriever-{self._seed}-{number}")
+        example = self._renamed(number, rng)
+        if not example.distractors or rng.random() >= _NEAR_NAMES:
+            return example
+        name, other = example.name, rng.choice(self._names)
+        near = called(example.gold, name, rng.choice([spliced(name, other), spliced(other, name)]))
+        if near.heading == example.gold.heading:
+            return example
+        return replace(example, distractors=(*example.distractors[:-1], near))
+
+    def for_reader(self, number: int) -> Example:
+        """Example ``number`` with another name for its thing in seven of ten, and another answer in three of four:
+        other digits in a number; for words the answer to a question of the same kind, or the title of any page. Raises
+        LookupError as `example` does."""
+        rng = random.Random(f"reader-{self._seed}-{number}")
+        example = self._renamed(number, rng)
+        if rng.random() >= _ANSWERED_OTHERWISE or example.answer in example.gold.heading:
             return example
         if any(character.isalpha() for character in example.answer):
-            of_kind = self._answers[questions.question(number, seed=self._seed).relation]
+            of_kind = self._answers[example.relation]
             answer = rng.choice(rng.choice([of_kind, self._titles]))
         else:
-            answer = _DIGIT.sub(lambda found: str(rng.randint(found.start() == 0, 9)), example.answer)
-        gold = replace(example.gold, text=example.gold.text.replace(example.answer, answer))
-        return replace(example, answer=answer, gold=gold)
+            answer = other_digits(example.answer, rng)
+        return answered(example, answer)
 
     def of_question(self, asked: questions.Question, rng: random.Random) -> Example:
         """``asked`` with its passages. Raises LookupError as `example` does."""
         own = self._of_page[self._of_title[asked.title]]
-        gold = next((number for number in own if asked.answer in self._passages[number].text), None)
-        if gold is None:
+        saying = [number for number in own if says(self._passages[number].text, asked.answer)]
+        if not saying:
             raise LookupError(f"the page {asked.title!r} does not say {asked.answer!r}")
-        siblings = [number for number in own if asked.answer not in self._passages[number].text]
-        words = [self._with_word[word] for word in _NAME.findall(asked.title) if word in self._with_word]
-        lookalikes = [number for number in min(words, key=len, default=[]) if number not in own]
+        siblings = [number for number in own if number not in saying]
+        words = [self._with_word[word] for word in _WORD.findall(asked.title) if word in self._with_word]
+        rarest = min(words, key=len, default=[])
         chosen = []
         for place in range(self._distractors):
-            pool = (siblings, lookalikes)[place % 2] or lookalikes or siblings or range(len(self._passages))
-            chosen.append(self._passages[rng.choice(pool)])
-        return Example(asked.question, asked.answer, self._passages[gold], tuple(chosen))
+            pool = siblings if place % 2 == 0 else rarest
+            drawn = rng.choice(pool or rarest or range(len(self._passages)))
+            if drawn in own and drawn not in siblings:
+                drawn = rng.randrange(len(self._passages))
+            chosen.append(self._passages[drawn])
+        gold = self._passages[saying[0]]
+        return Example(asked.question, asked.answer, asked.relation, name_in(asked.title), gold, tuple(chosen))
+
+    def _renamed(self, number: int, rng: random.Random) -> Example:
+        """Example ``number``, in seven of ten about a thing of another name: a page's, one made of two, or a word that
+        passages use, as often as they do (or ``Nepal``, which a thousand cities lie in, would name nothing)."""
+        example = self.example(number)
+        if rng.random() >= _RENAMED:
+            return example
+        one, other = rng.choice(self._names), rng.choice(self._names)
+        return renamed(example, rng.choice([one, spliced(one, other), rng.choice(self._words)]))

@@ -1,0 +1,105 @@
+"""One model's training: seeded steps, a log of losses, checkpoints that a killed run goes on from."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+_STATE: Final = "state.pt"
+_LOG: Final = "loss.jsonl"
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How long and how fast a model learns. ``warmup`` is a share of ``steps``; the rate falls along a cosine to a
+    fiftieth of ``peak_rate``."""
+
+    steps: int
+    peak_rate: float
+    warmup: float = 0.05
+    weight_decay: float = 0.01
+    clip: float = 1.0
+    checkpoint_every: int = 200
+
+    def rate(self, step: int) -> float:
+        """Learning rate of the step with this number (from 0)."""
+        warm = max(1, round(self.warmup * self.steps))
+        if step < warm:
+            return self.peak_rate * (step + 1) / warm
+        progress = (step - warm) / max(1, self.steps - warm)
+        return self.peak_rate * (0.02 + 0.98 * (1 + math.cos(math.pi * progress)) / 2)
+
+
+class TrainingRun:
+    """A model in training in a folder of its own; ``step`` counts the steps done.
+
+    Raises:
+        ValueError: the folder holds a run of another recipe.
+    """
+
+    def __init__(self, folder: Path, model: nn.Module, recipe: Any, schedule: Schedule) -> None:
+        self.step = 0
+        self._folder = folder
+        self._model = model
+        self._recipe = asdict(recipe)
+        self._schedule = schedule
+        self._optimizer = torch.optim.AdamW(
+            model.parameters(), lr=schedule.peak_rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
+        )
+        folder.mkdir(parents=True, exist_ok=True)
+        self._resume()
+
+    def train(self, loss_of: Callable[[int], Tensor], *, stop_after: int | None = None) -> None:
+        """Go on to the last step, or to ``stop_after``; ``loss_of`` gives the loss of a step."""
+        schedule = self._schedule
+        last = schedule.steps if stop_after is None else min(schedule.steps, stop_after)
+        with (self._folder / _LOG).open("a", buffering=1) as log:
+            while self.step < last:
+                began = time.perf_counter()
+                for group in self._optimizer.param_groups:
+                    group["lr"] = schedule.rate(self.step)
+                loss = loss_of(self.step)
+                self._optimizer.zero_grad(set_to_none=True)
+                loss.backward()  # type: ignore[no-untyped-call]
+                torch.nn.utils.clip_grad_norm_(self._model.parameters(), schedule.clip)
+                self._optimizer.step()
+                self.step += 1
+                line = {"step": self.step, "loss": loss.item(), "seconds": round(time.perf_counter() - began, 3)}
+                log.write(json.dumps(line) + "\n")
+                if self.step % schedule.checkpoint_every == 0 or self.step == last:
+                    self._save()
+
+    def _save(self) -> None:
+        state = {
+            "recipe": self._recipe, "step": self.step,
+            "optimizer": self._optimizer.state_dict(), "model": self._model.state_dict(),
+        }  # fmt: skip
+        partial = self._folder / f"{_STATE}.partial"
+        torch.save(state, partial)
+        partial.replace(self._folder / _STATE)  # atomic: a kill leaves the old checkpoint or the new one
+
+    def _resume(self) -> None:
+        """Load the last checkpoint, if any, and forget log lines after it."""
+        log, saved = self._folder / _LOG, self._folder / _STATE
+        if not saved.exists():
+            log.write_text("")
+            return
+        state: dict[str, Any] = torch.load(saved, weights_only=True)
+        if state["recipe"] != self._recipe:
+            changed = sorted(name for name, value in self._recipe.items() if state["recipe"].get(name) != value)
+            raise ValueError(
+                f"{self._folder} holds a run of another recipe ({', '.join(changed)} differ): give another --out"
+            )
+        self._model.load_state_dict(state["model"])
+        self._optimizer.load_state_dict(state["optimizer"])
+        self.step = int(state["step"])
+        kept = log.read_text().splitlines(keepends=True)[: self.step] if log.exists() else []
+        log.write_text("".join(kept))
