@@ -18,6 +18,7 @@ from demo_world.questions import SPLITS, Question, suite
 from services.question_answering.checkpoint import Model, ModelError, load_model
 from services.question_answering.engine import Found, retrieve
 from services.question_answering.formats import normalised
+from services.question_answering.imagining import says
 from services.question_answering.index_folder import OpenIndex, UnusableIndexError, open_index
 
 _BATCH: Final = 32
@@ -73,7 +74,7 @@ def _rank(question: Question, found: Sequence[Found]) -> int:
     """The place of the first passage of the right page that says the answer, from 0; past all places if none does."""
     for place, one in enumerate(found):
         title = one.passage.heading.partition(": ")[0]
-        if title == question.title and question.answer in one.passage.text:
+        if title == question.title and says(one.passage.text, question.answer):
             return place
     return max(_RECALL_AT)
 

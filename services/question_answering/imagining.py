@@ -15,7 +15,6 @@ from typing import Final
 from services.question_answering.passages import Passage
 
 _DIGIT: Final = re.compile(r"\d")
-_NUMBER: Final = r"(?<![\d.,]){}(?![\d]|[.,]\d)"
 _PREFIX: Final = re.compile(r"^(?:Public holidays in )?(?:the )?")
 _QUALIFIER: Final = re.compile(r": |, | \(")
 _SHORTEST: Final = 3
@@ -41,7 +40,7 @@ def name_in(title: str) -> str:
 
 
 def says(text: str, answer: str) -> bool:
-    """Whether ``text`` says ``answer``: a number as a whole number, not as digits of another."""
+    """Whether ``text`` says ``answer``: as whole words or a whole number, not as a part of others."""
     return _found(answer).search(text) is not None
 
 
@@ -86,5 +85,7 @@ def other_digits(number: str, rng: random.Random) -> str:
 
 
 def _found(answer: str) -> re.Pattern[str]:
-    bare = re.escape(answer)
-    return re.compile(_NUMBER.format(bare) if answer[:1].isdigit() else bare)
+    """Where ``answer`` stands by itself: whole words, and whole numbers."""
+    before = r"(?<![\w])(?<!\d[.,])" if answer[:1].isalnum() else ""
+    after = r"(?![\w]|[.,]\d)" if answer[-1:].isalnum() else ""
+    return re.compile(before + re.escape(answer) + after)
