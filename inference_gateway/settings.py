@@ -32,7 +32,10 @@ class GatewaySettings(BaseSettings):
     model_name: str | None = Field(None, min_length=1, description="its name for clients; by default the directory's")
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="cpu, cuda or cuda:<number>")
     dtype: Literal["float32", "bfloat16"] = "float32"
-    compiled_step: bool = Field(True, description="compute steps in compiled code where model and machine allow it")
+    compiled_step: bool = Field(
+        True,
+        description="steps in compiled code or, on a GPU, recorded as CUDA graphs, where model and machine allow it",
+    )
     torch_threads: int | None = Field(None, ge=1, description="threads of a model step; by default torch's own choice")
 
     backend: Literal["local", "openai", "tgi"] = Field("local", description="what computes tokens")

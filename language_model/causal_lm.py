@@ -55,6 +55,10 @@ class CausalLM(Protocol[C]):
 
     def new_cache(self, rows: int, max_length: int | None = None) -> C: ...
 
+    def prepare(self, cache: C, rows: int) -> None:
+        """Do now what steps of up to ``rows`` rows would else wait for at first; may take seconds."""
+        ...
+
     def extend(self, cache: C, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         """Append ``ids[i]`` to row ``rows[i]``; logits ``[len(rows), vocabulary]`` after each row's last token."""
         ...

@@ -15,8 +15,9 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from language_model.block import rotation_table
 from language_model.config import CheckpointError, GPTJConfig
-from language_model.gptj import GPTJ, rotation_table
+from language_model.gptj import GPTJ
 
 _SPLIT = ("q_proj", "k_proj", "v_proj")
 

@@ -7,7 +7,6 @@ Weights are those of a Hugging Face ``GPTJForCausalLM`` checkpoint (``checkpoint
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,97 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
+from language_model.block import Block, Where, rotation_table
 from language_model.config import GPTJConfig
 from language_model.kv_cache import KVCache
 
 if TYPE_CHECKING:
     from language_model.native.step import NativeStep
-
-
-def rotation_table(config: GPTJConfig, device: torch.device | str = "cpu") -> Tensor:
-    """Rotary position embedding as unit complex numbers ``[n_positions, rotary_dim / 2]`` (Su et al., 2021).
-
-    GPT-J rotates neighbouring pairs of dimensions, so a pair is a complex number and a rotation is one product.
-    """
-    exponents = torch.arange(0, config.rotary_dim, 2, dtype=torch.float32, device=device) / config.rotary_dim
-    angles = torch.outer(torch.arange(config.n_positions, dtype=torch.float32, device=device), 10000.0**-exponents)
-    return torch.polar(torch.ones_like(angles), angles)
-
-
-def rotate(x: Tensor, rotations: Tensor) -> Tensor:
-    """Rotate the first dimensions of ``x`` ``[batch, tokens, heads, head_dim]`` by ``rotations`` ``[batch or 1,
-    tokens, pairs]``."""
-    width = 2 * rotations.shape[-1]
-    pairs = torch.view_as_complex(x[..., :width].float().reshape(*x.shape[:-1], -1, 2))
-    turned = torch.view_as_real(pairs * rotations.unsqueeze(2)).flatten(-2).to(x.dtype)
-    return torch.cat([turned, x[..., width:]], dim=-1)
-
-
-def rotate_in_place(x: Tensor, rotations: Tensor) -> None:
-    """As :func:`rotate`, into ``x`` itself: for inference, where a token's time goes into the number of operations."""
-    turned = x[..., : 2 * rotations.shape[-1]]
-    if x.dtype == torch.float32:
-        torch.view_as_complex(turned.view(*turned.shape[:-1], -1, 2)).mul_(rotations.unsqueeze(2))
-    else:
-        turned.copy_(rotate(turned, rotations))
-
-
-class Block(nn.Module):
-    """One layer of GPT-J: ``x + attention(norm(x)) + feed_forward(norm(x))``."""
-
-    def __init__(self, config: GPTJConfig) -> None:
-        super().__init__()
-        self.heads, self.width = config.n_head, config.head_dim
-        self.ln_1 = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
-        self.qkv_proj = nn.Linear(config.n_embd, 3 * config.n_embd, bias=False)
-        self.out_proj = nn.Linear(config.n_embd, config.n_embd, bias=False)
-        self.fc_in = nn.Linear(config.n_embd, config.inner_dim)
-        self.fc_out = nn.Linear(config.inner_dim, config.n_embd)
-
-    def project(self, normed: Tensor, rotations: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Queries, keys (both rotated) and values ``[batch, heads, tokens, head_dim]`` of ``normed``."""
-        batch, tokens, _ = normed.shape
-        qkv = self.qkv_proj(normed).view(batch, tokens, 3 * self.heads, self.width)
-        queries_keys, values = qkv.split([2 * self.heads, self.heads], dim=2)
-        turned = rotate(queries_keys, rotations).transpose(1, 2)
-        return turned[:, : self.heads], turned[:, self.heads :], values.transpose(1, 2)
-
-    def extend(
-        self, x: Tensor, rotations: Tensor, cache: KVCache, layer: int, where: Where, mask: Tensor | None, causal: bool
-    ) -> Tensor:
-        """The layer's output for new tokens ``x`` ``[batch * tokens, n_embd]``, which join the cache.
-
-        The same arithmetic as :meth:`project` and :meth:`finish`, in as few operations as it takes and past the
-        modules' own ``__call__``: of a single token's step on a CPU, more than half is overhead of that kind.
-        """
-        batch, tokens = where.columns.shape
-        normed = F.layer_norm(x, self.ln_1.normalized_shape, self.ln_1.weight, self.ln_1.bias, self.ln_1.eps)
-        qkv = F.linear(normed, self.qkv_proj.weight).view(batch, tokens, 3 * self.heads, self.width)
-        rotate_in_place(qkv[:, :, : 2 * self.heads], rotations)
-        cache.write(layer, where.row_of, where.columns, qkv[:, :, self.heads :])
-        keys, values = cache.read(layer, where.rows, where.length)
-        queries = qkv[:, :, : self.heads].transpose(1, 2)
-        attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask, is_causal=causal)
-        x = torch.addmm(x, attended.transpose(1, 2).reshape(x.shape), self.out_proj.weight.t())
-        hidden = F.gelu(F.linear(normed, self.fc_in.weight, self.fc_in.bias), approximate="tanh")
-        return x.add_(F.linear(hidden, self.fc_out.weight, self.fc_out.bias))
-
-    def finish(self, x: Tensor, normed: Tensor, attended: Tensor) -> Tensor:
-        """Add attention's output and the feed-forward layer's to the residual ``x``."""
-        merged = attended.transpose(1, 2).flatten(2)
-        hidden = F.gelu(self.fc_in(normed), approximate="tanh")
-        return cast(Tensor, x + self.out_proj(merged) + self.fc_out(hidden))
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where new tokens go in a cache: its ``rows`` as an index, ``row_of`` ``[batch, 1]`` and ``columns`` ``[batch,
-    tokens]`` of each token, and the ``length`` of the longest row with them."""
-
-    rows: slice | Tensor
-    row_of: Tensor
-    columns: Tensor
-    length: int
+    from language_model.static.graphs import DecodeGraphs
 
 
 class GPTJ(nn.Module):
@@ -123,6 +38,7 @@ class GPTJ(nn.Module):
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size)
         self.register_buffer("rotations", rotation_table(config), persistent=False)
         self._compiled: NativeStep | None = None
+        self._graphs: DecodeGraphs | None = None
 
     @classmethod
     def from_config(cls, config: GPTJConfig, *, seed: int = 0) -> GPTJ:
@@ -185,9 +101,29 @@ class GPTJ(nn.Module):
 
         self._compiled = NativeStep(self)
 
+    def use_decode_graphs(self) -> None:
+        """Let :meth:`extend` replay steps in which the first rows of a cache get a token each (``static/``), for caches
+        that are made from now on. Weights may still be changed in place, but not be replaced."""
+        from language_model.static.graphs import DecodeGraphs
+
+        self._graphs = DecodeGraphs(self)
+
+    def prepare(self, cache: KVCache, rows: int) -> None:
+        """Do now what steps of up to ``rows`` rows would else wait for at first: recording them takes seconds."""
+        if self._graphs is not None:
+            with torch.inference_mode():
+                self._graphs.prepare(cache, rows)
+
     def new_cache(self, rows: int, max_length: int | None = None) -> KVCache:
         """A cache for ``rows`` sequences of at most ``max_length`` tokens (default: all the model's positions)."""
-        return KVCache(self.config, rows, max_length or self.config.n_positions, dtype=self.dtype, device=self.device)
+        return KVCache(
+            self.config,
+            rows,
+            max_length or self.config.n_positions,
+            dtype=self.dtype,
+            device=self.device,
+            spare_column=self._graphs is not None,
+        )
 
     def forward(self, ids: Tensor) -> Tensor:
         """Logits ``[batch, tokens, vocabulary]`` of ``ids`` ``[batch, tokens]``, each token seeing those before it."""
@@ -197,7 +133,7 @@ class GPTJ(nn.Module):
         """What the vocabulary head reads, ``[batch, tokens, n_embd]``: for callers that need few of its rows."""
         x: Tensor = self.wte(ids)
         rotations = self.rotations[: ids.shape[1]].unsqueeze(0)
-        for block in self._blocks():
+        for block in self.layers():
             normed = block.ln_1(x)
             queries, keys, values = block.project(normed, rotations)
             attended = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
@@ -222,8 +158,17 @@ class GPTJ(nn.Module):
 
     def _extend_by_torch(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         runs = [list(run) for _, run in groupby(range(len(rows)), key=lambda at: len(ids[at]))]
+        replayed: Tensor | None = None
+        first = runs[0]
+        if self._graphs is not None and len(ids[0]) == 1 and list(rows[: len(first)]) == first:
+            replayed = self._graphs.extend(cache, [ids[at][0] for at in first])
+        if replayed is not None:
+            runs = runs[1:]
+            if not runs:
+                return replayed
         last = [self._extend(cache, [rows[at] for at in run], [ids[at] for at in run])[:, -1] for run in runs]
-        return cast(Tensor, self.lm_head(torch.cat(last) if len(last) > 1 else last[0]))
+        logits = cast(Tensor, self.lm_head(torch.cat(last) if len(last) > 1 else last[0]))
+        return logits if replayed is None else torch.cat([replayed, logits])
 
     @torch.inference_mode()
     def extend_every(self, cache: KVCache, row: int, ids: Sequence[int]) -> Tensor:
@@ -253,13 +198,14 @@ class GPTJ(nn.Module):
             mask = (torch.arange(length, device=self.device) <= columns.unsqueeze(-1)).unsqueeze(1)
         rotations = self.rotations[columns]
         x = F.embedding(new, self.wte.weight).flatten(0, 1)
-        for layer, block in enumerate(self._blocks()):
+        for layer, block in enumerate(self.layers()):
             x = block.extend(x, rotations, cache, layer, where, mask, causal)
         for row in rows:
             cache.lengths[row] += tokens
         return cast(Tensor, self.ln_f(x)).view(len(rows), tokens, -1)
 
-    def _blocks(self) -> Sequence[Block]:
+    def layers(self) -> Sequence[Block]:
+        """The blocks, in order."""
         return cast(Sequence[Block], self.blocks)
 
 

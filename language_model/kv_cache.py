@@ -35,19 +35,21 @@ class KVCache:
         *,
         dtype: torch.dtype = torch.float32,
         device: torch.device | str = "cpu",
+        spare_column: bool = False,
     ) -> None:
-        """Allocate the cache.
+        """Allocate the cache. ``spare_column``: one column more than ``max_length``, which nobody reads: a step of
+        fixed shape writes there for rows that get no token.
 
         Raises:
             ValueError: if ``max_length`` is beyond the model's positions.
         """
         if not 0 < max_length <= config.n_positions:
             raise ValueError(f"max_length {max_length} must be between 1 and n_positions {config.n_positions}")
-        shape = (config.n_layer, rows, max_length, 2 * config.n_head, config.head_dim)
+        shape = (config.n_layer, rows, max_length + spare_column, 2 * config.n_head, config.head_dim)
         self._memory = LazyMemory(shape, dtype, torch.device(device))
         self._tokens = self._memory.tensor
         self._heads = config.n_head
-        self.max_length = max_length
+        self.max_length, self.spare_column = max_length, spare_column
         self.lengths = [0] * rows
 
     @property

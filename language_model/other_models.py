@@ -138,6 +138,9 @@ class OtherCausalLM:
         """A cache for ``rows`` sequences; they grow as they need, up to the model's positions."""
         return DynamicRows(rows)
 
+    def prepare(self, cache: DynamicRows, rows: int) -> None:
+        """Nothing is to be done beforehand."""
+
     def extend(self, cache: DynamicRows, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         """Append ``ids[i]`` to row ``rows[i]``; logits ``[len(rows), vocabulary]`` after each row's last token.
 

@@ -100,7 +100,7 @@ class LocalBackend:
         """Load a checkpoint directory; the model is named after it unless ``model_name`` is given.
 
         ``cache_bytes`` sets ``limits.cache_tokens``. With ``compiled_step``, steps are computed in compiled code if
-        that can be had for the model and here.
+        that can be had for the model and here; on a GPU decode steps are recorded beforehand and replayed.
 
         Raises:
             CheckpointError: if the checkpoint cannot be used.
@@ -144,7 +144,9 @@ def _load_model(directory: Path, dtype: torch.dtype, device: str, *, compiled_st
     if model_type(directory) != "gptj":
         return OtherCausalLM.from_pretrained(directory, dtype=dtype, device=device)
     model = GPTJ.from_pretrained(directory, dtype=dtype, device=device)
-    if compiled_step:
+    if compiled_step and model.device.type == "cuda":
+        model.use_decode_graphs()
+    elif compiled_step:
         try:
             model.use_compiled_step()
         except Unavailable as why:

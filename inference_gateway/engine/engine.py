@@ -44,6 +44,7 @@ class Engine:
         self._model = model
         self.limits = limits
         self._cache = model.new_cache(_rows(limits, model.device), limits.max_model_len)
+        model.prepare(self._cache, limits.max_sequences)
         self._rows = RowTable(self._cache, keep=limits.reuse_prefixes)
         self._scheduler = Scheduler(self._rows, limits)
         self._sampler = sampler

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 
 from inference_gateway.core import SamplingParams
-from inference_gateway.decoding import CallVocabulary, StepRule
+from inference_gateway.decoding import CallVocabulary
 from inference_gateway.engine.scoring import UNSCORED, Score, score
 from inference_gateway.engine.sequence import Sequence
-from language_model.native.choice import most_likely, rank
+from language_model.native.choice import most_likely, most_likely_and_rank, rank
 
 
 class Sampler:
@@ -32,13 +32,20 @@ class Sampler:
         temperature, penalties and biases."""
         rules = [sequence.machine.rule() for sequence in sequences]
         logits = logits if logits.dtype == torch.float32 else logits.float()
-        starts = self._forced_starts(logits, rules)
         special = [row for row, sequence in enumerate(sequences) if not sequence.greedy]
-        self._ban(logits, [row for row in special if rules[row].ban_calls])
-        for row in special:
-            if sequences[row].request.sampling.adjusts:
-                adjust(logits[row], sequences[row].request.sampling, sequences[row].machine.ids)
-        tokens = most_likely(logits)
+        asking = [row for row, rule in enumerate(rules) if rule.start_top_k > 0] if self._starts else []
+        ranked: list[tuple[int, int]] = []
+        if asking and not special:
+            tokens, ranked = most_likely_and_rank(logits, self._starts)
+        else:
+            ranked = rank(logits, self._starts) if asking else []
+            self._ban(logits, [row for row in special if rules[row].ban_calls])
+            for row in special:
+                if sequences[row].request.sampling.adjusts:
+                    adjust(logits[row], sequences[row].request.sampling, sequences[row].machine.ids)
+            tokens = most_likely(logits)
+        # The rows where a call may start now, and the API-start token of each.
+        starts = {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}
         # Few tokens open a call, so what is most likely is looked for again only where one of them was found.
         if again := [row for row, rule in enumerate(rules) if rule.ban_calls and tokens[row] in self._opens]:
             self._ban(logits, again)
@@ -50,15 +57,6 @@ class Sampler:
             for row, token in zip(drawing, draw(logits[drawing], sampling, uniforms), strict=True):
                 tokens[row] = token
         return [(starts[row], True) if row in starts else (token, False) for row, token in enumerate(tokens)]
-
-    def _forced_starts(self, logits: Tensor, rules: Many[StepRule]) -> dict[int, int]:
-        """The rows where a call may start now, and the API-start token of each."""
-        asking = [row for row, rule in enumerate(rules) if rule.start_top_k > 0]
-        if not asking or not self._starts:
-            return {}
-        asked = logits if len(asking) == len(rules) else logits[asking]
-        ranked = zip(asking, rank(asked, self._starts), strict=True)
-        return {row: start for row, (start, above) in ranked if above < rules[row].start_top_k}
 
     def _ban(self, logits: Tensor, rows: Many[int]) -> None:
         """Make it impossible that ``rows`` open a call."""

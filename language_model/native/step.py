@@ -16,7 +16,8 @@ from language_model.kv_cache import KVCache
 from language_model.native import library
 
 if TYPE_CHECKING:
-    from language_model.gptj import GPTJ, Block
+    from language_model.block import Block
+    from language_model.gptj import GPTJ
 
 Longs: TypeAlias = "array[int]"
 

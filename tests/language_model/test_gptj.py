@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from pathlib import Path
 
@@ -87,11 +88,16 @@ def test_bfloat16_stays_near_float32(tmp_path: Path) -> None:
     assert (half(ids).float() - full).abs().max() < 0.05 * full.abs().max()
 
 
-@pytest.fixture(scope="module", params=["torch", "compiled"])
+@pytest.fixture(scope="module", params=["torch", "static", "compiled"])
 def model(request: pytest.FixtureRequest) -> GPTJ:
-    """A model that extends its cache with torch, and one that does it in compiled code."""
+    """A model that extends its cache with torch, one that has steps of fixed shapes besides, and one with compiled
+    code."""
     if request.param == "torch":
         return random_model()
+    if request.param == "static":
+        static = copy.deepcopy(random_model())
+        static.use_decode_graphs()
+        return static
     try:
         return compiled_model()
     except Unavailable as why:

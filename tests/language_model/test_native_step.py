@@ -12,7 +12,7 @@ import torch
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.native import library
-from language_model.native.choice import most_likely, rank
+from language_model.native.choice import most_likely, most_likely_and_rank, rank
 from tests.support.models import SMALL, compiled_model, random_model
 
 SHAPES = [
@@ -178,4 +178,6 @@ class TestChoice:
         as_torch_finds = rank(logits.double(), [3, 5])
         assert rank(logits, [3, 5]) == as_torch_finds
         assert [start for start, _ in as_torch_finds] == [5] * rows
+        assert most_likely_and_rank(logits, [3, 5]) == (most_likely(logits), as_torch_finds)
+        assert most_likely_and_rank(logits.double(), [3, 5]) == (most_likely(logits), as_torch_finds)
         assert rank(logits, [3]) == [(3, int((row > 2.0625).sum())) for row in logits]

@@ -1,0 +1,141 @@
+"""Decode steps recorded as CUDA graphs, one for each bucket of rows and length, and which of them a step takes."""
+
+from __future__ import annotations
+
+import bisect
+import logging
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import torch
+from torch import Tensor
+
+from language_model.kv_cache import KVCache
+from language_model.static.layers import merge
+from language_model.static.step import FusedLayers, StaticStep, StepTensors
+
+if TYPE_CHECKING:
+    from torch.cuda import _POOL_HANDLE
+
+    from language_model.gptj import GPTJ
+
+log = logging.getLogger(__name__)
+
+_FEW_ROWS: Final = (1, 2, 4)
+_ROWS_APART: Final = 8
+_LENGTHS_APART: Final = 256
+_REHEARSALS: Final = 3
+"""Runs before a recording: kernels are chosen, compiled and given their workspace in them."""
+
+
+def row_buckets(most: int) -> list[int]:
+    """Numbers of rows that steps are recorded for, up to ``most``. Rows too many cost the reading of their cache."""
+    return sorted({*(rows for rows in _FEW_ROWS if rows < most), *range(_ROWS_APART, most, _ROWS_APART), most})
+
+
+def length_buckets(longest: int) -> list[int]:
+    """Numbers of cached tokens that steps are recorded for, up to ``longest``."""
+    return [*range(_LENGTHS_APART, longest, _LENGTHS_APART), longest]
+
+
+class DecodeGraphs:
+    """Computes steps in which the first rows of a cache get one token each.
+
+    On a GPU each bucket's step is recorded once and then replayed. Where recording fails the model goes on without,
+    and the log says why. On a CPU the same steps run unrecorded, which is slower than the ordinary way and serves to
+    prove them.
+    """
+
+    def __init__(self, model: GPTJ, *, compiled: bool | None = None) -> None:
+        """Merge ``model``'s weights. ``compiled``: whether torch compiles fused kernels, by default on a GPU."""
+        self._model = model
+        self._on_gpu = model.device.type == "cuda"
+        self._fused = FusedLayers(
+            [merge(block) for block in model.layers()], compiled=self._on_gpu if compiled is None else compiled
+        )
+        self._for: _OfCache | None = None
+        self.failed = False
+        """Whether recording was given up."""
+
+    def prepare(self, cache: KVCache, rows: int) -> None:
+        """Record the steps of up to ``rows`` rows of ``cache`` now, so that no request waits for it."""
+        if not self._on_gpu:
+            return
+        started, of_cache = time.monotonic(), self._of(cache)
+        most = of_cache.bucket(min(rows, cache.rows))
+        # The largest first: the smaller ones then find all the memory that they need.
+        for row_bucket in reversed([bucket for bucket in of_cache.rows if bucket <= most]):
+            for length in reversed(of_cache.lengths):
+                if self._step(of_cache, row_bucket, length) is None:
+                    return
+        log.info("recorded %d decode steps in %.1f s", len(of_cache.steps), time.monotonic() - started)
+
+    def extend(self, cache: KVCache, ids: Sequence[int]) -> Tensor | None:
+        """Append ``ids[i]`` to row ``i``; logits ``[len(ids), vocabulary]``, or ``None`` if the caller must compute
+        them in another way. There must be room in the rows."""
+        if self.failed or not cache.spare_column or not ids:
+            return None
+        of_cache, columns = self._of(cache), cache.lengths[: len(ids)]
+        length = of_cache.lengths[bisect.bisect_left(of_cache.lengths, max(columns) + 1)]
+        run = self._step(of_cache, of_cache.bucket(len(ids)), length)
+        if run is None:
+            return None
+        step, replay = run
+        of_cache.tensors.write(ids, columns, step.rows)
+        replay()
+        for row in range(len(ids)):
+            cache.lengths[row] += 1
+        return step.logits[: len(ids)].clone()
+
+    def _of(self, cache: KVCache) -> _OfCache:
+        if self._for is None or self._for.cache() is not cache:
+            self._for = _OfCache(self._model, cache)
+        return self._for
+
+    def _step(self, of_cache: _OfCache, rows: int, length: int) -> tuple[StaticStep, Callable[[], None]] | None:
+        """The step of a bucket and what computes it; ``None`` if it cannot be recorded."""
+        if (rows, length) not in of_cache.steps:
+            cache = of_cache.cache()
+            assert cache is not None
+            step = StaticStep(self._model, cache, of_cache.tensors, self._fused, rows, length)
+            try:
+                replay = self._record(of_cache, step) if self._on_gpu else step.compute
+            except Exception as why:  # of torch, its compiler or CUDA: there is another way for all of them
+                log.warning("decode steps are not recorded: %s", why, exc_info=log.isEnabledFor(logging.DEBUG))
+                self.failed, self._for = True, None
+                return None
+            of_cache.steps[rows, length] = step, replay
+        return of_cache.steps[rows, length]
+
+    def _record(self, of_cache: _OfCache, step: StaticStep) -> Callable[[], None]:
+        of_cache.tensors.write([], [], step.rows)  # what is computed now must change no row
+        aside = torch.cuda.Stream(self._model.device)  # type: ignore[no-untyped-call]
+        aside.wait_stream(torch.cuda.current_stream(self._model.device))
+        with torch.cuda.stream(aside):
+            for _ in range(_REHEARSALS):
+                step.compute()
+        torch.cuda.current_stream(self._model.device).wait_stream(aside)
+        graph = torch.cuda.CUDAGraph()
+        # Other threads may use the GPU meanwhile; of this one's calls all are meant to be in the graph.
+        with torch.cuda.graph(graph, pool=of_cache.pool, capture_error_mode="thread_local"):
+            step.compute()
+        of_cache.pool = graph.pool()
+        return graph.replay
+
+
+class _OfCache:
+    """The steps over one cache, whose addresses they hold."""
+
+    def __init__(self, model: GPTJ, cache: KVCache) -> None:
+        self.cache = weakref.ref(cache)
+        self.rows, self.lengths = row_buckets(cache.rows), length_buckets(cache.max_length)
+        self.tensors = StepTensors(model, cache, cache.rows)
+        self.steps: dict[tuple[int, int], tuple[StaticStep, Callable[[], None]]] = {}
+        self.pool: _POOL_HANDLE | None = None
+        """Memory that all recorded steps share, since one runs at a time."""
+
+    def bucket(self, rows: int) -> int:
+        """The least bucket that holds ``rows`` rows."""
+        return self.rows[bisect.bisect_left(self.rows, rows)]
