@@ -19,7 +19,6 @@ import platform
 import random
 import statistics
 import tempfile
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,9 +27,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from inference_gateway.actions import Done, Pause
 from inference_gateway.backends.local import LocalBackend
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest
-from inference_gateway.decoding import CallVocabulary, Done, Pause
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence as EngineSequence
@@ -73,7 +73,7 @@ async def engine_rate(backend: LocalBackend, batch: Sequence[list[int]], tokens:
 
 
 def transformers_rate(model: Any, batch: Sequence[list[int]], tokens: int) -> float:
-    ids = torch.tensor(batch)
+    ids = torch.tensor(batch, device=model.device)
     started = time.perf_counter()
     with torch.inference_mode():
         out = model.generate(
@@ -107,8 +107,6 @@ class Stopwatch(Sampler):
         super().__init__(vocabulary, device)
         self.steps: list[tuple[float, int]] = []
         self.chosen: dict[str, float] = {}
-        self.resumed = threading.Event()
-        self.awaited = ""
 
     def choose(self, logits: Tensor, sequences: Sequence[EngineSequence]) -> list[tuple[int, bool]]:
         tokens = super().choose(logits, sequences)
@@ -116,8 +114,6 @@ class Stopwatch(Sampler):
         self.steps.append((now, len(sequences)))
         for sequence in sequences:
             self.chosen[sequence.request.request_id] = now
-            if sequence.request.request_id == self.awaited:
-                self.resumed.set()
         return tokens
 
 
@@ -149,16 +145,14 @@ async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[s
         session = backend.open(request, tools)
         answered = 0.0
         async for action in session:
+            if answered:
+                break  # the call's text, which is told once the next token is chosen
             if isinstance(action, Pause):
-                result = splice_result("408", tokenizer, max_tokens=32)
-                assert result is not None
-                watch.resumed.clear()
-                watch.awaited = request.request_id
                 await asyncio.sleep(tool_seconds.uniform(0.002, 0.012))
                 answered = time.perf_counter()
+                result = splice_result("408", tokenizer, max_tokens=32)
+                assert result is not None
                 session.splice(result)
-                await asyncio.to_thread(watch.resumed.wait)
-                break
         resumes.append(1000 * (watch.chosen[request.request_id] - answered))
         session.close()
     stop.set()

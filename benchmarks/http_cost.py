@@ -27,9 +27,9 @@ from typing import NoReturn
 
 from benchmarks.decode import PROMPTS
 from http_api import configure_logging, serve
+from inference_gateway.actions import Done
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest
-from inference_gateway.decoding import Done
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings

@@ -14,6 +14,7 @@ from typing import Protocol
 
 from opentelemetry.trace import NoOpTracer, Tracer
 
+from inference_gateway.actions import CallAhead, CallRefused, Done, Emit, Pause
 from inference_gateway.backends.base import Backend, Session
 from inference_gateway.core import (
     CallFinished,
@@ -25,7 +26,6 @@ from inference_gateway.core import (
     TextDelta,
     ToolCallRecord,
 )
-from inference_gateway.decoding import CallAhead, CallRefused, Done, Emit, Pause
 from inference_gateway.early_dispatch import EarlyCall, SawEarly
 from inference_gateway.spans import CompletionSpans, trace_headers
 from toolformer.api_call import ApiCall, splice_result

@@ -11,58 +11,16 @@ result is in; the second finds stop strings in what remains. So nothing that was
 from __future__ import annotations
 
 import enum
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
+from inference_gateway.actions import Action, CallAhead, CallRefused, Done, Emit, Keep, Pause
+from inference_gateway.call_vocabulary import BARE_OPEN, CallForm, CallVocabulary
 from inference_gateway.core import CompletionRequest, FinishReason, PromptScored, TokenLogprob, Usage
 from inference_gateway.token_text import TextState, TokenText
-from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, Tokenizer, scan_call
+from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, scan_call
 from toolformer.trigger import Match, TriggerMatcher
-
-_BARE_OPEN: Final = OPEN.strip()
-
-
-class VocabularyTokenizer(Tokenizer, Protocol):
-    """A tokenizer whose whole vocabulary can be walked."""
-
-    @property
-    def vocab_size(self) -> int: ...
-
-
-class CallForm(Protocol):
-    """What decoding needs to know of a tool; :class:`toolformer.tools.Tool` has it."""
-
-    @property
-    def quoted(self) -> bool: ...
-
-    @property
-    def max_input_tokens(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class CallVocabulary:
-    """The tokens of a vocabulary that matter to calls; made once a model.
-
-    ``start_ids``: the API-start tokens `` [`` and ``[``, the preferred one first. ``opening_ids``: every token
-    after which a call may have begun, so that banning them bans calls. ``end_ids``: end of text."""
-
-    tokenizer: Tokenizer
-    start_ids: tuple[int, ...]
-    opening_ids: tuple[int, ...]
-    end_ids: frozenset[int]
-
-    @classmethod
-    def of(cls, tokenizer: VocabularyTokenizer, end_ids: Sequence[int]) -> CallVocabulary:
-        encoded = (tokenizer.encode(OPEN), tokenizer.encode(_BARE_OPEN))
-        opening = []
-        for token in range(tokenizer.vocab_size):
-            _, bracket, rest = tokenizer.token_bytes(token).rpartition(b"[")
-            if bracket and re.fullmatch(rb"(?:[A-Za-z][A-Za-z0-9_]*(?:\(.*)?)?", rest, re.DOTALL):
-                opening.append(token)
-        starts = tuple(ids[0] for ids in encoded if len(ids) == 1)
-        return cls(tokenizer, starts, tuple(opening), frozenset(end_ids))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,63 +36,6 @@ class StepRule:
 
 _NO_RULE: Final = StepRule()
 _BAN: Final = StepRule(ban_calls=True)
-
-
-@dataclass(frozen=True, slots=True)
-class Emit:
-    """Text that will never be taken back, and the tokens whose text is now shown to its end.
-
-    A token of which only a part is shown (a stop string cut it) comes with the last text."""
-
-    text: str
-    tokens: tuple[TokenLogprob, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """The sequence waits at ``->`` for the result of ``call``, which would stand at character ``offset`` of the
-    text."""
-
-    call: ApiCall
-    offset: int
-
-
-@dataclass(frozen=True, slots=True)
-class CallAhead:
-    """The model has written all of ``call`` but ``->``: if that comes next, the call will be made."""
-
-    call: ApiCall
-
-
-@dataclass(frozen=True, slots=True)
-class CallRefused:
-    """A call that is not made: the model wrote one that repeats, is too long, or asks for no result. A client is
-    told."""
-
-    call: ApiCall
-    offset: int
-    code: str
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class Keep:
-    """Only the first ``tokens`` tokens of the completion stand; ``append`` follows them without being sampled."""
-
-    tokens: int
-    append: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """The end. Nothing follows."""
-
-    reason: FinishReason
-    usage: Usage
-    message: str = ""
-
-
-Action = PromptScored | Emit | CallAhead | Pause | CallRefused | Keep | Done
 
 
 class Phase(enum.Enum):
@@ -199,7 +100,7 @@ class DecodingMachine:
         """The completion's tokens so far, spliced ones included, those of an open call too."""
         self.phase = Phase.TEXT
         self._text = TokenText()
-        self._openings = TriggerMatcher((OPEN, _BARE_OPEN))
+        self._openings = TriggerMatcher((OPEN, BARE_OPEN))
         self._stops = TriggerMatcher(request.stop)
         self._open: _OpenCall | None = None
         self._start_banned = False

@@ -9,8 +9,8 @@ from typing import Final
 from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from inference_gateway.actions import Action, Done
 from inference_gateway.core import CompletionRequest
-from inference_gateway.decoding import Action, Done
 from toolformer.tool_client import ToolResult
 
 _W3C: Final = TraceContextTextMapPropagator()

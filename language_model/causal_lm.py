@@ -59,6 +59,10 @@ class CausalLM(Protocol[C]):
         """Do now what steps of up to ``rows`` rows would else wait for at first; may take seconds."""
         ...
 
+    def expect_step(self) -> None:
+        """Let what sleeps between steps wake up: one will come in a moment. Any thread may call this."""
+        ...
+
     def extend(self, cache: C, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         """Append ``ids[i]`` to row ``rows[i]``; logits ``[len(rows), vocabulary]`` after each row's last token."""
         ...

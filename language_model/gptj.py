@@ -36,15 +36,29 @@ class GPTJ(nn.Module):
         self.blocks = nn.ModuleList(Block(config) for _ in range(config.n_layer))
         self.ln_f = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size)
-        self.register_buffer("rotations", rotation_table(config), persistent=False)
+        self.register_buffer("rotations", rotation_table(config, self.wte.weight.device), persistent=False)
         self._compiled: NativeStep | None = None
         self._graphs: DecodeGraphs | None = None
 
     @classmethod
-    def from_config(cls, config: GPTJConfig, *, seed: int = 0) -> GPTJ:
-        """A fresh model with GPT-J's initialisation (normal, deviation 0.02), repeatable under ``seed``."""
-        model = cls(config)
-        generator = torch.Generator().manual_seed(seed)
+    def from_config(
+        cls,
+        config: GPTJConfig,
+        *,
+        seed: int = 0,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+    ) -> GPTJ:
+        """A fresh model with GPT-J's initialisation (normal, deviation 0.02), repeatable under ``seed`` on one kind of
+        device. It is made where it stays."""
+        usual = torch.get_default_dtype()
+        try:
+            torch.set_default_dtype(dtype)
+            with torch.device(device):
+                model = cls(config)
+        finally:
+            torch.set_default_dtype(usual)
+        generator = torch.Generator(device).manual_seed(seed)
         for module in model.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=0.02, generator=generator)
@@ -107,6 +121,16 @@ class GPTJ(nn.Module):
         from language_model.static.graphs import DecodeGraphs
 
         self._graphs = DecodeGraphs(self)
+
+    @property
+    def replays_steps(self) -> bool:
+        """Whether decode steps are recorded and replayed by a GPU."""
+        return self._graphs is not None and self._graphs.on_gpu and not self._graphs.failed
+
+    def expect_step(self) -> None:
+        """Let what sleeps between steps wake up: one will come in a moment. Any thread may call this."""
+        if self._compiled is not None:
+            self._compiled.rouse()
 
     def prepare(self, cache: KVCache, rows: int) -> None:
         """Do now what steps of up to ``rows`` rows would else wait for at first: recording them takes seconds."""

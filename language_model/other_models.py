@@ -141,6 +141,9 @@ class OtherCausalLM:
     def prepare(self, cache: DynamicRows, rows: int) -> None:
         """Nothing is to be done beforehand."""
 
+    def expect_step(self) -> None:
+        """Nothing sleeps here."""
+
     def extend(self, cache: DynamicRows, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         """Append ``ids[i]`` to row ``rows[i]``; logits ``[len(rows), vocabulary]`` after each row's last token.
 

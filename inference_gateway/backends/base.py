@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
+from inference_gateway.actions import Action
+from inference_gateway.call_vocabulary import CallForm, CallVocabulary, VocabularyTokenizer
 from inference_gateway.core import CompletionRequest, FinishReason
-from inference_gateway.decoding import Action, CallForm, CallVocabulary, VocabularyTokenizer
 from toolformer.api_call import SplicedResult
 
 
@@ -24,8 +25,8 @@ class BackendBusy(Exception):  # noqa: N818 - a state, not a fault
 class Session(Protocol):
     """One completion being computed.
 
-    Iterating gives the machine's actions, ending after :class:`~inference_gateway.decoding.Done`. After
-    :class:`~inference_gateway.decoding.Pause` nothing more comes until :meth:`splice` or :meth:`give_up`.
+    Iterating gives the machine's actions, ending after :class:`~inference_gateway.actions.Done`. After
+    :class:`~inference_gateway.actions.Pause` nothing more comes until :meth:`splice` or :meth:`give_up`.
     """
 
     @property

@@ -109,7 +109,7 @@ def _load_local(settings: GatewaySettings) -> Backend:
 def _load_remote(settings: GatewaySettings, api_key: str | None) -> Backend:
     from inference_gateway.backends.model_server import ModelServer, ServerAddress
     from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
-    from inference_gateway.decoding import CallVocabulary
+    from inference_gateway.call_vocabulary import CallVocabulary
 
     assert settings.backend_url is not None
     tokenizer = ByteLevelTokenizer.from_pretrained(settings.model)

@@ -11,9 +11,11 @@ from typing import Any
 
 import torch
 
+from inference_gateway.actions import Action, Done
 from inference_gateway.backends.base import BackendBusy
+from inference_gateway.call_vocabulary import CallForm, CallVocabulary
 from inference_gateway.core import CompletionRequest, FinishReason
-from inference_gateway.decoding import Action, CallForm, CallVocabulary, DecodingMachine, Done
+from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler

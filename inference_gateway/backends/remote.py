@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.backends.model_server import Abilities, ModelServer, ServerError
 from inference_gateway.backends.remote_session import RemoteSession, TokenCounts
+from inference_gateway.call_vocabulary import CallForm, CallVocabulary
 from inference_gateway.core import CompletionRequest
-from inference_gateway.decoding import CallForm, CallVocabulary, DecodingMachine
+from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.stats import EngineStats, Observer, StepTimes
 from language_model.tokenizer import ByteLevelTokenizer
 

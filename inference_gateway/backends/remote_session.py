@@ -16,9 +16,11 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from inference_gateway.actions import Action, Done, Keep
 from inference_gateway.backends.model_server import Abilities, Cached, ModelServer, Segment, ServerError, Step
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest, FinishReason, SamplingParams
-from inference_gateway.decoding import Action, CallVocabulary, DecodingMachine, Done, Keep, Phase, StepRule
+from inference_gateway.decoding import DecodingMachine, Phase, StepRule
 from inference_gateway.engine.stats import Observer, StepTimes
 from toolformer.api_call import SplicedResult
 

@@ -18,8 +18,9 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from inference_gateway.actions import Action, Keep, Pause
 from inference_gateway.core import CompletionRequest, FinishReason
-from inference_gateway.decoding import Action, DecodingMachine, Keep, Pause
+from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.outbox import Outbox
 from inference_gateway.engine.rows import RowTable
@@ -84,18 +85,18 @@ class Engine:
         """Queue a completion."""
         sequence = Sequence(request, machine, listener)
         self._submitted += 1
-        self._commands.put(lambda: self._scheduler.submit(sequence))
+        self._ask(lambda: self._scheduler.submit(sequence))
         return sequence
 
     def splice(self, sequence: Sequence, result: SplicedResult) -> None:
         """Resume a paused sequence with its result."""
         sequence.answered = time.monotonic()
-        self._commands.put(lambda: self._resume(sequence, lambda: sequence.machine.splice(result)))
+        self._ask(lambda: self._resume(sequence, lambda: sequence.machine.splice(result)))
 
     def give_up(self, sequence: Sequence) -> None:
         """Resume a paused sequence without a result: its call is rolled back."""
         sequence.answered = time.monotonic()
-        self._commands.put(lambda: self._resume(sequence, sequence.machine.give_up))
+        self._ask(lambda: self._resume(sequence, sequence.machine.give_up))
 
     def finish(self, sequence: Sequence, reason: FinishReason, message: str = "") -> None:
         """End a sequence now; its listener gets the terminal action."""
@@ -104,6 +105,11 @@ class Engine:
     def abort(self, sequence: Sequence) -> None:
         """Nobody listens any more: free what the sequence holds."""
         self._commands.put(lambda: self._scheduler.release(sequence))
+
+    def _ask(self, command: Callable[[], None]) -> None:
+        """Have the thread do what a step will follow."""
+        self._commands.put(command)
+        self._model.expect_step()
 
     @property
     def waiting(self) -> int:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from inference_gateway.decoding import Action, Emit
+from inference_gateway.actions import Action, Emit
 from inference_gateway.engine.sequence import Listener
 from inference_gateway.engine.stats import Observer, StepTimes
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence as Many
 import torch
 from torch import Tensor
 
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import SamplingParams
-from inference_gateway.decoding import CallVocabulary
 from inference_gateway.engine.scoring import UNSCORED, Score, score
 from inference_gateway.engine.sequence import Sequence
 from language_model.native.choice import most_likely, most_likely_and_rank, rank

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from inference_gateway.actions import Action
 from inference_gateway.core import CompletionRequest
-from inference_gateway.decoding import Action, DecodingMachine
+from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.scoring import Score
 from inference_gateway.engine.stats import StepTimes
 

@@ -84,6 +84,8 @@ def _short_calls() -> ctypes.PyDLL:
     library.most_likely.restype = None
     library.rank.argtypes = (address, size, size, size, address, size, address, address)
     library.rank.restype = None
+    library.rouse.argtypes = ()
+    library.rouse.restype = None
     return library
 
 

@@ -102,6 +102,11 @@ class NativeStep:
             cache.lengths[row] += len(new)
         return logits if self._vocabulary == self._model.vocabulary else logits[:, : self._vocabulary]
 
+    def rouse(self) -> None:
+        """Wake up threads that share the work of a step and sleep: one will come within some 0.1 ms."""
+        if (code := library.short_calls()) is not None:
+            code.rouse()
+
     def _step(
         self, cache: KVCache, tokens: Longs, rows: Longs, positions: Longs, wanted: Longs, logits: Tensor
     ) -> None:

@@ -2,7 +2,7 @@
 
    Whoever is free takes the next task, so a helper that comes late, or whose core is busy with something else, is not
    waited for unless it has a task in hand. Helpers spin for a moment between steps, giving way to whoever wants the
-   core, and sleep when no step follows. */
+   core, and sleep when no step follows. To wake up takes as long as a small step, so who knows of one says so. */
 
 #ifndef TEAM_H
 #define TEAM_H
@@ -23,7 +23,7 @@ static struct {
     _Alignas(64) _Atomic long done;
     task *run; /* of this round, with the work: steady as long as a task of it is in hand */
     void *work;
-    _Alignas(64) _Atomic int in_step, asleep, helpers;
+    _Alignas(64) _Atomic int in_step, asleep, helpers, expecting; /* the last: a step will come soon */
     atomic_flag taken;
     pthread_mutex_t mutex;
     pthread_cond_t wake;
@@ -58,9 +58,12 @@ static void *help(void *number) {
             }
             pthread_mutex_lock(&team.mutex);
             atomic_fetch_add(&team.asleep, 1);
-            while (!atomic_load(&team.in_step)) pthread_cond_wait(&team.wake, &team.mutex);
-            atomic_fetch_sub(&team.asleep, 1);
+            while (!atomic_load(&team.in_step) && !atomic_load(&team.expecting))
+                pthread_cond_wait(&team.wake, &team.mutex);
+            /* The last to rise ends the call; who sleeps again then waits for another. */
+            if (atomic_fetch_sub(&team.asleep, 1) == 1) atomic_store(&team.expecting, 0);
             pthread_mutex_unlock(&team.mutex);
+            turn = 0;
         }
         take_tasks(who);
     }
@@ -78,6 +81,17 @@ int hire(int helpers) {
     }
     pthread_mutex_unlock(&team.mutex);
     return atomic_load(&team.helpers);
+}
+
+/* A step will come within the moment that helpers spin: whoever sleeps may wake up meanwhile. */
+void rouse(void) {
+    if (!atomic_load(&team.asleep) || atomic_load(&team.in_step)) return;
+    pthread_mutex_lock(&team.mutex);
+    if (atomic_load(&team.asleep)) {
+        atomic_store(&team.expecting, 1);
+        pthread_cond_broadcast(&team.wake);
+    }
+    pthread_mutex_unlock(&team.mutex);
 }
 
 /* Call the helpers for a step. Returns 0 if another step has them: then this one is done alone. */

@@ -51,9 +51,9 @@ class DecodeGraphs:
     def __init__(self, model: GPTJ, *, compiled: bool | None = None) -> None:
         """Merge ``model``'s weights. ``compiled``: whether torch compiles fused kernels, by default on a GPU."""
         self._model = model
-        self._on_gpu = model.device.type == "cuda"
+        self.on_gpu = model.device.type == "cuda"
         self._fused = FusedLayers(
-            [merge(block) for block in model.layers()], compiled=self._on_gpu if compiled is None else compiled
+            [merge(block) for block in model.layers()], compiled=self.on_gpu if compiled is None else compiled
         )
         self._for: _OfCache | None = None
         self.failed = False
@@ -61,7 +61,7 @@ class DecodeGraphs:
 
     def prepare(self, cache: KVCache, rows: int) -> None:
         """Record the steps of up to ``rows`` rows of ``cache`` now, so that no request waits for it."""
-        if not self._on_gpu:
+        if not self.on_gpu:
             return
         started, of_cache = time.monotonic(), self._of(cache)
         most = of_cache.bucket(min(rows, cache.rows))
@@ -101,7 +101,7 @@ class DecodeGraphs:
             assert cache is not None
             step = StaticStep(self._model, cache, of_cache.tensors, self._fused, rows, length)
             try:
-                replay = self._record(of_cache, step) if self._on_gpu else step.compute
+                replay = self._record(of_cache, step) if self.on_gpu else step.compute
             except Exception as why:  # of torch, its compiler or CUDA: there is another way for all of them
                 log.warning("decode steps are not recorded: %s", why, exc_info=log.isEnabledFor(logging.DEBUG))
                 self.failed, self._for = True, None

@@ -56,3 +56,17 @@ def test_services(tmp_path: Path) -> None:
     for name in ("translation", "question_answering"):
         assert report[name]["to one by one"]["one by one"] == 1
         assert "a batch of 16" in report[name]["calls a second"]
+
+
+def test_gptj_gpu_on_a_processor(tmp_path: Path) -> None:
+    small = "--device cpu --dtype float32 --shape small --tokens 4 --streams 3 --contexts 64".split()
+    report = reported(tmp_path, "gptj_gpu", *small)
+    assert [row["streams"] for row in report["decoding"]] == [1, 3]
+    for row in report["decoding"]:
+        assert 0 < row["tokens a second"] and 0 < row["memory allows"]
+    (row,) = report["resume"]
+    assert row.pop("context") == 64
+    assert row.keys() == {"decode step", "resume", "again, one piece", "again, 128 at a time"}
+    assert all(milliseconds > 0 for milliseconds in row.values())
+    assert report["transformers"]["tokens a second"] > 0
+    assert report["steps replayed"] is False

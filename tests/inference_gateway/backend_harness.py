@@ -12,9 +12,9 @@ from inference_gateway.backends.model_server import ServerAddress
 from inference_gateway.backends.openai import OpenAIServer
 from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
 from inference_gateway.backends.tgi import TGIServer
+from inference_gateway.call_vocabulary import CallVocabulary, VocabularyTokenizer
 from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Finished, TextDelta
-from inference_gateway.decoding import CallVocabulary, VocabularyTokenizer
 from tests.inference_gateway.http_harness import serving
 from tests.inference_gateway.model_servers import END, Behaviour, brainy_backend, completions_app, tgi_app
 from tests.support.vocabularies import small_tokenizer

@@ -14,6 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.responses import JSONResponse
 
+from inference_gateway.actions import Done, Emit
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.backends.model_server import ModelServer, ServerAddress, ServerError
 from inference_gateway.backends.openai import OpenAIServer
@@ -21,7 +22,6 @@ from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
 from inference_gateway.backends.tgi import TGIServer
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest
-from inference_gateway.decoding import Done, Emit
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.inference_gateway.backend_harness import VOCABULARY, Told, remote, tell
 from tests.inference_gateway.http_harness import CLOSED, serving, tools_at

@@ -11,19 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_gateway.actions import Action, CallRefused, Done, Emit, Keep, Pause
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest, TokenLogprob
-from inference_gateway.decoding import (
-    Action,
-    CallRefused,
-    CallVocabulary,
-    DecodingMachine,
-    Done,
-    Emit,
-    Keep,
-    Pause,
-    Phase,
-    StepRule,
-)
+from inference_gateway.decoding import DecodingMachine, Phase, StepRule
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
 from toolformer.api_call import splice_result

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from inference_gateway.actions import CallAhead, Pause
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, CompletionRequest, Event, Finished, TextDelta
-from inference_gateway.decoding import CallAhead, CallVocabulary, DecodingMachine, Pause
+from inference_gateway.decoding import DecodingMachine
 from tests.inference_gateway.http_harness import scripted_backend
 from tests.inference_gateway.test_decoding import END, TOOLS, ChunkTokenizer
 from toolformer.tool_client import ToolResult

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from inference_gateway.actions import Action, Done, Emit, Pause
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest, SamplingParams
-from inference_gateway.decoding import Action, DecodingMachine, Done, Emit, Pause
+from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.stats import StepTimes

@@ -15,8 +15,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from inference_gateway.actions import Action, Done, Keep, Pause
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest, PromptScored
-from inference_gateway.decoding import Action, CallVocabulary, DecodingMachine, Done, Keep, Pause
+from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
@@ -25,7 +27,7 @@ from inference_gateway.engine.stats import EngineStats
 from language_model.causal_lm import CausalLM
 from language_model.native.library import Unavailable
 from tests.inference_gateway.test_decoding import TOOLS
-from tests.support.models import SMALL, compiled_model, random_model
+from tests.support.models import SMALL, compiled_model, random_model, static_model
 from tests.support.vocabularies import small_tokenizer
 from toolformer.api_call import splice_result
 
@@ -234,6 +236,10 @@ def test_any_schedule_equals_full_recomputation_in_compiled_code() -> None:
     except Unavailable as why:
         pytest.skip(str(why))
     assert_all_happened(check(range(40, 540), model))
+
+
+def test_any_schedule_equals_full_recomputation_in_steps_of_fixed_shapes() -> None:
+    assert_all_happened(check(range(40), static_model()))
 
 
 @pytest.mark.slow

@@ -10,9 +10,9 @@ import pytest
 import torch
 import transformers
 
+from inference_gateway.actions import Done, Emit
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest
-from inference_gateway.decoding import Done, Emit
 from inference_gateway.engine.limits import EngineLimits
 from language_model.config import CheckpointError
 from language_model.other_models import DynamicRows, OtherCausalLM

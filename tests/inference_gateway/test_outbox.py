@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
+from inference_gateway.actions import Action, Done, Emit
 from inference_gateway.core import Usage
-from inference_gateway.decoding import Action, Done, Emit
 from inference_gateway.engine.outbox import Outbox
 from inference_gateway.engine.stats import StepTimes
 

@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest, SamplingParams
-from inference_gateway.decoding import CallVocabulary, DecodingMachine
+from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.sampling import Sampler, Scored, adjust, draw
 from inference_gateway.engine.scoring import UNSCORED
 from inference_gateway.engine.sequence import Sequence

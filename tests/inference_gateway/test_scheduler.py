@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 import torch
 
+from inference_gateway.actions import Action, Done, Emit
 from inference_gateway.core import CompletionRequest, PromptScored, SamplingParams
-from inference_gateway.decoding import Action, DecodingMachine, Done, Emit
+from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.rows import common_prefix

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from language_model.config import CheckpointError, GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.native.library import Unavailable
-from tests.support.models import SMALL, compiled_model, random_model
+from tests.support.models import SMALL, compiled_model, random_model, static_model
 
 SHAPES = [
     pytest.param(SMALL, id="small"),
@@ -95,9 +94,7 @@ def model(request: pytest.FixtureRequest) -> GPTJ:
     if request.param == "torch":
         return random_model()
     if request.param == "static":
-        static = copy.deepcopy(random_model())
-        static.use_decode_graphs()
-        return static
+        return static_model()
     try:
         return compiled_model()
     except Unavailable as why:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -78,6 +79,10 @@ def test_helpers_change_no_bit() -> None:
     with ThreadPoolExecutor(2) as pool:
         for got in pool.map(run, range(6)):
             assert torch.equal(got, want)
+    for pause in (0.0, 0.005, 0.005):  # long enough that helpers sleep
+        time.sleep(pause)
+        model.expect_step()
+        assert torch.equal(run(0), want)
 
 
 def test_a_token_outside_the_vocabulary_is_refused() -> None:

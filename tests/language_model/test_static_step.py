@@ -15,16 +15,10 @@ from language_model.gptj import GPTJ
 from language_model.static import attention, graphs
 from language_model.static.graphs import DecodeGraphs, length_buckets, row_buckets
 from language_model.static.step import StaticStep
-from tests.support.models import SMALL, random_model
+from tests.support.models import SMALL, random_model, static_model
 
 LONG = GPTJConfig(97, 1024, 48, 2, 3, rotary_dim=8, bos_token_id=1, eos_token_id=1)
 """Rows long enough to be cut into pieces and to have several buckets of length."""
-
-
-def static_model(config: GPTJConfig = SMALL, spread: float = 0.3) -> GPTJ:
-    model = copy.deepcopy(random_model(config, spread=spread))
-    model.use_decode_graphs()
-    return model
 
 
 def text(config: GPTJConfig, length: int, seed: int = 0) -> list[int]:
@@ -127,7 +121,7 @@ class TestRecording:
     ) -> tuple[GPTJ, DecodeGraphs]:
         model = static_model()
         assert model._graphs is not None
-        monkeypatch.setattr(model._graphs, "_on_gpu", True)
+        monkeypatch.setattr(model._graphs, "on_gpu", True)
         monkeypatch.setattr(model._graphs, "_record", record)
         return model, model._graphs
 

@@ -26,6 +26,13 @@ def random_model(config: GPTJConfig = SMALL, seed: int = 0, spread: float = 0.3)
     return model.eval().requires_grad_(False)
 
 
+def static_model(config: GPTJConfig = SMALL, spread: float = 0.3) -> GPTJ:
+    """The weights of :func:`random_model`, with decode steps of fixed shapes."""
+    model = copy.deepcopy(random_model(config, spread=spread))
+    model.use_decode_graphs()
+    return model
+
+
 @functools.cache
 def compiled_model(config: GPTJConfig = SMALL, seed: int = 0, spread: float = 0.3) -> GPTJ:
     """The weights of :func:`random_model`, with compiled steps.
