@@ -31,6 +31,7 @@ GATEWAY: Final = "gateway"
 GATEWAY_PORT: Final = 8080
 DEFAULT_URL: Final = f"http://127.0.0.1:{GATEWAY_PORT}"
 """Where the gateway is unless somebody moved it."""
+_GRPC_PORT: Final = "TOOLFORMER_GATEWAY_GRPC_PORT"
 MAX_THREADS: Final = 8
 """Threads for the gateway's matrix products; more than this gains nothing on a small model."""
 
@@ -40,7 +41,8 @@ class Component:
     """One process of the system.
 
     ``name`` is the service's name, ``module`` what ``python -m`` runs, ``port_remedy`` how a user chooses another port,
-    ``environment`` what is laid over ours. ``essential``: nothing can be completed without it.
+    ``environment`` what is laid over ours. ``essential``: nothing can be completed without it. ``further_ports``: those
+    that it listens on besides, with the remedy of each.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Component:
     port_remedy: str
     environment: Mapping[str, str] = field(default_factory=dict)
     essential: bool = False
+    further_ports: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def url(self) -> str:
@@ -98,9 +101,15 @@ def service_components(
 
 
 def gateway_component(
-    services: Sequence[Component], environ: Mapping[str, str], *, port: int | None, model: Path | None
+    services: Sequence[Component],
+    environ: Mapping[str, str],
+    *,
+    port: int | None = None,
+    grpc_port: int | None = None,
+    model: Path | None = None,
 ) -> Component:
-    """The gateway, told where ``services`` are; ``port`` and ``model`` win over the environment's.
+    """The gateway, told where ``services`` are; ``port``, ``grpc_port`` and ``model`` win over the environment's.
+    Without any gRPC port it serves HTTP alone.
 
     Raises:
         CommandError: a variable's value cannot hold.
@@ -110,12 +119,17 @@ def gateway_component(
     told = {"TOOLFORMER_GATEWAY_HOST": host, "TOOLFORMER_GATEWAY_PORT": str(port)}
     if model is not None:
         told["TOOLFORMER_MODEL"] = str(model.absolute())
+    further = {}
+    if grpc_port is not None or environ.get(_GRPC_PORT):
+        rpc = _port_of(_GRPC_PORT, 0, host, environ) if grpc_port is None else free_port(grpc_port, host)
+        told[_GRPC_PORT] = str(rpc)
+        further[rpc] = f"--grpc-port or {_GRPC_PORT}"
     tools = {service: tool for tool, service in SERVICES.items()}
     for service in services:
         told[f"TOOLFORMER_TOOL_{tools[service.name].upper()}_URL"] = service.url
     told.setdefault("OMP_NUM_THREADS", environ.get("OMP_NUM_THREADS", str(min(MAX_THREADS, usable_cpus()))))
     remedy = "--port or TOOLFORMER_GATEWAY_PORT"
-    return Component(GATEWAY, "inference_gateway", host, port, remedy, told, essential=True)
+    return Component(GATEWAY, "inference_gateway", host, port, remedy, told, essential=True, further_ports=further)
 
 
 def known_components(registry: ToolRegistry, environ: Mapping[str, str]) -> list[Component]:
@@ -127,7 +141,7 @@ def known_components(registry: ToolRegistry, environ: Mapping[str, str]) -> list
     packaged = ToolRegistry.load(files=[], environ={})
     ours = [tool for tool in registry if _is_ours(tool, packaged) and is_installed(f"services.{SERVICES[tool.name]}")]
     services = [_service_component(tool, packaged, environ) for tool in ours]
-    return [*services, gateway_component(services, environ, port=None, model=None)]
+    return [*services, gateway_component(services, environ)]
 
 
 def require_free_ports(components: Sequence[Component]) -> None:
@@ -137,15 +151,23 @@ def require_free_ports(components: Sequence[Component]) -> None:
         CommandError: a port is in use or cannot be had, or two components want the same one; names all of them.
     """
     problems, owners = [], dict[tuple[str, int], str]()
-    for component in components:
-        remedy = f"choose another port with {component.port_remedy}"
-        other = owners.setdefault((component.host, component.port), component.name)
-        if other != component.name:
-            problems.append(f"{component.name} and {other} both want port {component.port}: {remedy}")
-        elif reason := why_not_free(component.host, component.port):
+    wanted = [
+        (component, port, f"choose another port with {how}")
+        for component in components
+        for port, how in ((component.port, component.port_remedy), *component.further_ports.items())
+    ]
+    for component, port, remedy in wanted:
+        if (component.host, port) in owners:
+            other = owners[component.host, port]
+            if other == component.name:
+                problems.append(f"{component.name} cannot serve HTTP and gRPC on one port, {port}: {remedy}")
+            else:
+                problems.append(f"{component.name} and {other} both want port {port}: {remedy}")
+            continue
+        owners[component.host, port] = component.name
+        if reason := why_not_free(component.host, port):
             problems.append(
-                f"{component.name} needs port {component.port} on {component.host}, but {reason}: "
-                f"stop what uses it, or {remedy}"
+                f"{component.name} needs port {port} on {component.host}, but {reason}: stop what uses it, or {remedy}"
             )
     if problems:
         raise CommandError("\n".join(problems))

@@ -68,6 +68,9 @@ def up(
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="The gateway's port, 8080 by default; 0 takes a free one.")
     ] = None,
+    grpc_port: Annotated[
+        int | None, typer.Option(min=0, max=65535, help="Serve gRPC as well, on this port; 0 takes a free one.")
+    ] = None,
     model: Annotated[
         Path | None,
         typer.Option(metavar="DIR", exists=True, file_okay=False, help="A Hugging Face GPT-J checkpoint to serve."),
@@ -84,19 +87,20 @@ def up(
     Examples:
 
     - `toolformer up --sample`
-    - `toolformer up --tools calculator,calendar --port 9000`
+    - `toolformer up --tools calculator,calendar --port 9000 --grpc-port 9001`
     - `TOOLFORMER_CALCULATOR_PORT=9101 toolformer up`
     """
     from cli.components import gateway_component, load_registry, service_components
     from cli.console import CommandError
     from cli.up import up as run_until_stopped
 
-    if sample and not gateway:
-        raise CommandError("--sample needs the gateway: leave out --no-gateway")
+    for option, given in (("--sample", sample), ("--grpc-port", grpc_port is not None)):
+        if given and not gateway:
+            raise CommandError(f"{option} needs the gateway: leave out --no-gateway")
     chosen = None if tools is None else [name.strip() for name in tools.split(",") if name.strip()]
     components = service_components(load_registry(os.environ), chosen, os.environ)
     if gateway:
-        components.append(gateway_component(components, os.environ, port=port, model=model))
+        components.append(gateway_component(components, os.environ, port=port, grpc_port=grpc_port, model=model))
     if not components:
         raise CommandError("there is nothing to start: name services with --tools, or leave out --no-gateway")
     address = components[-1].url

@@ -76,6 +76,7 @@ class LocalBackend:
     """
 
     notices: tuple[str, ...] = ()
+    scores_prompts = True
 
     def __init__(
         self, model: CausalLM[Any], tokenizer: ByteLevelTokenizer, model_name: str, limits: EngineLimits
@@ -151,6 +152,7 @@ def _load_model(directory: Path, dtype: torch.dtype, device: str, *, compiled_st
     elif compiled_step:
         try:
             model.use_compiled_step()
+            log.info("steps are computed in compiled code")
         except Unavailable as why:
             log.info("steps are computed by torch: %s", why)
     return model

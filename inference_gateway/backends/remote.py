@@ -42,6 +42,9 @@ class RemoteBackend:
 
     ``model_name`` is what clients call the model; by default what the server calls it."""
 
+    scores_prompts = False
+    """Servers differ in how they give the scores, and none is asked."""
+
     def __init__(
         self,
         server: ModelServer,

@@ -172,7 +172,6 @@ class RemoteSession:
         """Segment after segment, until the machine pauses or ends."""
         try:
             if self._request.prompt_logprobs:
-                # Servers differ in how they give them, and none is asked.
                 raise ServerError("prompts cannot be scored on a model server: leave out 'echo' or 'logprobs'")
             if self._request.max_tokens == 0:
                 self.finish("length")

@@ -60,6 +60,13 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
     if body.model not in (None, backend.model_name):
         message = f"there is no model {body.model[:100]!r}; this gateway serves {backend.model_name!r}"
         raise ApiError(404, message, param="model", code="model_not_found")
+    scored = bool(body.echo) and body.logprobs is not None
+    if scored and not backend.scores_prompts:
+        message = (
+            "'echo' with 'logprobs' scores the prompt, which the model server behind this gateway is not asked for; "
+            "leave out one of the two"
+        )
+        raise ApiError(400, message, param="echo", code="unsupported_parameter")
     per_prompt = body.n or 1
     wanted = len(body.prompt) * per_prompt
     if wanted > settings.max_choices:
@@ -88,7 +95,7 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
                 date=body.tool_context.date if body.tool_context else None,
                 request_id=request_id,
                 logprobs=body.logprobs,
-                prompt_logprobs=bool(body.echo) and body.logprobs is not None,
+                prompt_logprobs=scored,
                 plain=bool(body.plain),
                 early_dispatch=settings.early_dispatch,
             )

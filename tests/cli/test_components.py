@@ -1,5 +1,6 @@
 """What ``up`` would start, for what environment."""
 
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from cli.components import (
     free_port,
     gateway_component,
     load_registry,
+    require_free_ports,
     service_components,
     why_not_free,
 )
@@ -70,6 +72,23 @@ def test_an_option_wins_over_the_environment_and_that_over_the_default() -> None
     assert gateway_component([], environ, port=9000, model=None).url == "http://[::1]:9000"
     assert gateway_component([], environ, port=None, model=None).port == 9001
     assert gateway_component([], {}, port=None, model=None).port == 8080
+
+
+def test_a_grpc_port_is_told_and_must_be_free_and_its_own() -> None:
+    variable = "TOOLFORMER_GATEWAY_GRPC_PORT"
+    assert variable not in gateway_component([], {}).environment
+    assert gateway_component([], {variable: "9002"}).environment[variable] == "9002"
+    assert gateway_component([], {variable: "9002"}, grpc_port=9003).environment[variable] == "9003"
+    assert int(gateway_component([], {}, grpc_port=0).environment[variable]) > 0
+    with pytest.raises(CommandError, match=f"{variable} must be a port from 0 to 65535, not 'x'"):
+        gateway_component([], {variable: "x"})
+    free = free_port(0, "127.0.0.1")
+    with pytest.raises(CommandError, match=rf"HTTP and gRPC on one port, {free}: .* --grpc-port or {variable}"):
+        require_free_ports([gateway_component([], {}, port=free, grpc_port=free)])
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CommandError, match=rf"gateway needs port {port} .* in use.* --grpc-port"):
+            require_free_ports([gateway_component([], {}, port=free, grpc_port=port)])
 
 
 def test_threads_are_bounded_unless_the_user_says_how_many() -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import pytest
 
+from http_api import ApiError
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.backends.model_server import ServerAddress
 from inference_gateway.backends.openai import OpenAIServer
@@ -19,6 +20,8 @@ from inference_gateway.completion import Completer
 from inference_gateway.core import SamplingParams
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.http import create_app
+from inference_gateway.http.planning import plan
+from inference_gateway.http.protocol import CompletionBody
 from inference_gateway.settings import BUNDLED_MODEL, GatewaySettings
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
@@ -105,6 +108,16 @@ async def test_the_bundled_model_calls_its_tools_through_a_second_gateway() -> N
         assert sum(len(one.calls) for one in told) >= 2
         hidden = await both.agree(PROMPTS[0], max_tokens=40, show_calls=False)
         assert "[" not in hidden.text
+
+
+async def test_a_prompt_that_only_the_first_gateway_can_score_is_refused_by_the_second() -> None:
+    body = CompletionBody.model_validate({"prompt": "Text", "echo": True, "logprobs": 1})
+    async with chain(random) as both:
+        planned = await plan(body, both.alone, GatewaySettings(), request_id="scored")
+        assert planned.choices[0].request.prompt_logprobs
+        with pytest.raises(ApiError, match="leave out one of the two") as refused:
+            await plan(body, both.chained, GatewaySettings(), request_id="scored")
+    assert (refused.value.status, refused.value.param, refused.value.code) == (400, "echo", "unsupported_parameter")
 
 
 @pytest.mark.parametrize("api_top_k", [0, 1, 3, 10])
