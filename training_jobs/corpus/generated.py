@@ -1,0 +1,84 @@
+"""The generated corpus: articles of the demo world in CCNet's form, and apart from them the calls that help."""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from rich.progress import Progress
+
+from demo_world.articles import Article, articles
+
+TRUTH_FILE: Final = "truth.jsonl"
+SHARD_DOCUMENTS: Final = 1_000
+
+
+def ccnet_record(article: Article, *, seed: int) -> dict[str, Any]:
+    """The article as CCNet writes a page (Wenzek et al., 2020), with an ``id`` besides.
+
+    It was downloaded in the year after it was written. Scores of a language model that CCNet sorts by are left out:
+    none was run.
+    """
+    lines = article.text.split("\n")
+    downloaded = article.date + datetime.timedelta(days=1 + article.number % 365)
+    return {
+        "id": f"generated-{seed}-{article.number:07d}",
+        "url": article.url,
+        "date_download": f"{downloaded.isoformat()}T00:00:00Z",
+        "digest": "sha1:" + hashlib.sha1(article.text.encode(), usedforsecurity=False).hexdigest(),
+        "length": len(article.text),
+        "nlines": len(lines),
+        "source_domain": urlsplit(article.url).netloc,
+        "title": article.title,
+        "raw_content": article.text,
+        "language": "en",
+        "language_score": 1.0,
+    }
+
+
+def truth_record(article: Article, *, seed: int) -> dict[str, Any]:
+    """The calls that help in the article: ``{"id", "calls": [{"tool", "offset", "input", "answer"}]}``."""
+    calls = [
+        {"tool": call.tool, "offset": call.offset, "input": call.input, "answer": call.answer}
+        for call in article.truths
+    ]
+    return {"id": f"generated-{seed}-{article.number:07d}", "calls": calls}
+
+
+def generate(out: Path, *, count: int, seed: int, shard_documents: int = SHARD_DOCUMENTS) -> list[Path]:
+    """Write ``count`` articles to ``out/generated-NNNN.json.gz`` and ``out/truth.jsonl``; the shards' paths.
+
+    The pipeline reads the shards and never the truth, which is there to measure it. The same arguments give the same
+    bytes.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    shards: list[Path] = []
+    lines: list[bytes] = []
+    with (out / f"{TRUTH_FILE}.partial").open("w", encoding="utf-8") as truth, Progress() as progress:
+        bar = progress.add_task("write articles", total=count)
+        for article in articles(count, seed=seed):
+            lines.append(_line(ccnet_record(article, seed=seed)))
+            truth.write(_line(truth_record(article, seed=seed)).decode())
+            progress.advance(bar)
+            if len(lines) == shard_documents or article.number == count - 1:
+                shards.append(_write(out / f"generated-{len(shards):04d}.json.gz", lines))
+                lines = []
+    (out / f"{TRUTH_FILE}.partial").replace(out / TRUTH_FILE)
+    return shards
+
+
+def _line(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False).encode() + b"\n"
+
+
+def _write(path: Path, lines: list[bytes]) -> Path:
+    partial = path.with_name(f"{path.name}.partial")
+    # No time and no name inside, so that the same texts are the same bytes.
+    partial.write_bytes(gzip.compress(b"".join(lines), mtime=0))
+    partial.replace(path)
+    return path
