@@ -225,6 +225,7 @@ _forward(app, "evaluate", "training_jobs.evaluate", "Measure held-out prompts ag
 _forward(jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.")
 _forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.")
 _forward(jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.")
+_forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.")
 _forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.")
 _forward(index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.")
 app.add_typer(jobs, name="jobs")

@@ -1,0 +1,163 @@
+"""The runner: the same bytes whatever happens, and trouble told in a line."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from tests.training_jobs.stages.counting import CountJob, corpus, count
+from tests.training_jobs.stages.killing import finish, kill_at_random, start, wait_for
+from training_jobs.stages.chunks import plan
+from training_jobs.stages.errors import StageError
+from training_jobs.stages.parts import Parts
+from training_jobs.stages.progress import StageProgress
+from training_jobs.stages.ranks import Shard
+
+MODULE = "tests.training_jobs.stages.counting"
+
+
+def test_the_output_is_one_line_a_document_in_order(tmp_path: Path) -> None:
+    source, target = corpus(tmp_path / "in.jsonl", 20), tmp_path / "out.jsonl"
+    assert count(source, target)
+    assert [json.loads(line)["id"] for line in target.read_text().splitlines()] == [f"d{n}" for n in range(20)]
+    assert not list(tmp_path.glob("*.parts"))
+    notes = [json.loads(line) for line in (tmp_path / "out.jsonl.log.jsonl").read_text().splitlines()]
+    assert sum(note["documents"] for note in notes) == 20
+
+
+def test_workers_ranks_and_chunks_leave_the_bytes_alone(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "in.jsonl", 29)
+    assert count(source, tmp_path / "one.jsonl")
+    assert count(source, tmp_path / "three.jsonl", workers=3)
+    assert [count(source, tmp_path / "ranks.jsonl", shard=Shard(rank, 3)) for rank in (2, 0)] == [False, False]
+    assert count(source, tmp_path / "ranks.jsonl", shard=Shard(1, 3))
+    assert count(source, tmp_path / "other.jsonl", chunk=1000)
+    for name in ("three", "ranks", "other"):
+        assert (tmp_path / f"{name}.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+
+
+def test_an_empty_input_gives_an_empty_output(tmp_path: Path) -> None:
+    assert count(corpus(tmp_path / "in.jsonl", 0), tmp_path / "out.jsonl")
+    assert (tmp_path / "out.jsonl").read_bytes() == b""
+
+
+def test_only_what_is_missing_is_done_again(tmp_path: Path) -> None:
+    source, target = corpus(tmp_path / "in.jsonl", 12), tmp_path / "out.jsonl"
+    with pytest.raises(StageError, match=r"in\.jsonl:8: d7 cannot be counted"):
+        count(source, target, job=CountJob(bad="d7"))
+    parts = sorted(path.name for path in (tmp_path / "out.jsonl.parts").glob("0*.jsonl"))
+    assert [name[:8] for name in parts] == ["00000000", "00000001"]
+    spoilt = tmp_path / "out.jsonl.parts" / parts[0]
+    spoilt.write_bytes(spoilt.read_bytes()[:-3])  # as a disk may after a power cut
+    assert count(source, target)
+    notes = [json.loads(line)["chunk"] for line in (tmp_path / "out.jsonl.log.jsonl").read_text().splitlines()]
+    assert notes == [0, 1, 0, 2, 3]
+    assert count(source, target)
+    assert len((tmp_path / "out.jsonl.log.jsonl").read_text().splitlines()) == 5  # the last time nothing was left
+    assert len(target.read_text().splitlines()) == 12
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_workers_trouble_ends_the_stage_with_its_message(tmp_path: Path, workers: int) -> None:
+    source = corpus(tmp_path / "in.jsonl", 12)
+    with pytest.raises(StageError, match=r"in\.jsonl:8: d7 cannot be counted"):
+        count(source, tmp_path / "out.jsonl", job=CountJob(bad="d7"), workers=workers)
+    source.write_text(source.read_text().replace('"d10"', "10"))
+    with pytest.raises(StageError, match=r"in\.jsonl:11: id: .*not a Document"):
+        count(source, tmp_path / "other.jsonl", workers=workers)
+
+
+def test_output_of_another_input_is_not_taken_for_this_ones(tmp_path: Path) -> None:
+    source, target = corpus(tmp_path / "in.jsonl", 5), tmp_path / "out.jsonl"
+    count(source, target)
+    corpus(source, 6)
+    with pytest.raises(StageError, match=r"out\.jsonl was made from other input or settings \(input\): give --restart"):
+        count(source, target)
+    assert count(source, target, restart=True)
+    assert len(target.read_text().splitlines()) == 6
+    target.write_bytes(b"")  # no longer what was made
+    assert count(source, target)
+    assert len(target.read_text().splitlines()) == 6
+
+
+def test_two_processes_do_not_do_the_same_rank(tmp_path: Path) -> None:
+    source, target = corpus(tmp_path / "in.jsonl", 5), tmp_path / "out.jsonl"
+    settings = {"stage": "count", "format": 1, "input": plan(source, 3).sha256, "chunk_documents": 3, "counts": "words"}
+    with Parts(target, settings, 2).held(0), pytest.raises(StageError, match=r"another process is at it \(rank 0\)"):
+        count(source, target)
+
+
+def test_a_missing_input_names_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(StageError, match=r"none\.jsonl: cannot be read .*run the stage before this one first"):
+        count(tmp_path / "none.jsonl", tmp_path / "out.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("environ", "expected"),
+    [
+        ({}, Shard()),
+        ({"JOB_COMPLETION_INDEX": "2", "WORLD_SIZE": "5"}, Shard(2, 5)),
+        ({"SLURM_PROCID": "1", "SLURM_NTASKS": "2"}, Shard(1, 2)),
+        ({"RANK": "0", "WORLD_SIZE": "1", "JOB_COMPLETION_INDEX": ""}, Shard()),
+        ({"JOB_COMPLETION_INDEX": "2"}, "JOB_COMPLETION_INDEX says rank 2 but nothing says of how many"),
+        ({"RANK": "5", "WORLD_SIZE": "5"}, "rank 5 of 5"),
+        ({"WORLD_SIZE": "5"}, "nothing says which this is"),
+        ({"RANK": "one"}, "RANK: 'one' is not a number"),
+    ],
+)
+def test_rank_and_world_size_come_from_the_environment(environ: dict[str, str], expected: Shard | str) -> None:
+    if isinstance(expected, Shard):
+        assert Shard.read(environ) == expected
+    else:
+        with pytest.raises(StageError, match=expected):
+            Shard.read(environ)
+
+
+def test_progress_tells_rate_and_time_left_of_this_run_alone() -> None:
+    now = [0.0]
+    told = io.StringIO()
+    with StageProgress("count", 1000, 500, Console(file=told, width=200), clock=lambda: now[0]) as progress:
+        now[0] = 5.0
+        progress.advance(50, {"calls": 20})
+        assert not told.getvalue()  # not more than a line in ten seconds
+        now[0] = 20.0
+        progress.advance(50, {"calls": 20})
+    [line, last] = told.getvalue().splitlines()
+    assert line == last == "count: 600/1,000 documents, 5.0 documents/s, 40 calls (2.0/s), 0:01:20 left"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", [1, 3])
+def test_killed_at_random_moments_it_continues_to_the_same_bytes(tmp_path: Path, workers: int) -> None:
+    source, target = corpus(tmp_path / "in.jsonl", 300), tmp_path / "out.jsonl"
+    count(source, tmp_path / "undisturbed.jsonl")
+    parts = tmp_path / "out.jsonl.parts"
+    hits = kill_at_random(
+        lambda: start(MODULE, source, target, workers, 0, 1), parts.exists, 10, (0.0, 1.0 / workers), seed=workers
+    )
+    assert hits >= 3
+    finish(start(MODULE, source, target, workers, 0, 1))
+    assert target.read_bytes() == (tmp_path / "undisturbed.jsonl").read_bytes()
+    assert not parts.exists()
+
+
+@pytest.mark.slow
+def test_a_killed_worker_is_told_and_nothing_done_is_lost(tmp_path: Path) -> None:
+    source, target = corpus(tmp_path / "in.jsonl", 300), tmp_path / "out.jsonl"
+    running = start(MODULE, source, target, 2, 0, 1)
+    wait_for(lambda: len(list(tmp_path.glob("out.jsonl.parts/0*.jsonl"))) > 3)
+    children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
+    workers = [int(child) for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
+    os.kill(workers[0], signal.SIGKILL)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 1
+    assert "a worker process ended (exit code -9)" in said
+    count(source, tmp_path / "undisturbed.jsonl")
+    assert count(source, target)
+    assert target.read_bytes() == (tmp_path / "undisturbed.jsonl").read_bytes()

@@ -1,0 +1,57 @@
+"""The stage ``execute``: ask the tool services for the result of every proposed call.
+
+    python -m training_jobs.execute --run RUN
+
+Reads ``RUN/annotate/<Tool>.jsonl``, writes ``RUN/execute/<Tool>.jsonl`` and, beside each, what a call took
+(``<Tool>.jsonl.log.jsonl``). The services stand where the registry says (``TOOLFORMER_TOOL_<NAME>_URL``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+
+from toolformer.result_cache import CacheSettings
+from toolformer.tools import ToolRegistry
+from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
+from training_jobs.stages.executing import CHUNK, execute_tools
+
+_EXAMPLES = """
+python -m training_jobs.execute --run RUN
+python -m training_jobs.execute --run RUN --tools QA WikiSearch --concurrency 8
+TOOLFORMER_CACHE_URL=redis://127.0.0.1:6379 python -m training_jobs.execute --run RUN --workers 4
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line of this stage."""
+    parser = stage_parser(
+        "training_jobs.execute",
+        "Ask the tool services for the result of every call in RUN/annotate. Each call ends with an output or a named "
+        "error; a service that is away is waited for, and none of its documents is lost.",
+        _EXAMPLES,
+    )
+    parser.add_argument("--concurrency", type=positive, default=4, help="batches of calls under way at once (4)")
+    parser.add_argument(
+        "--patience", type=finite, default=600.0, metavar="SECONDS", help="how long to wait for a service (600)"
+    )
+    add_running(parser, chunk=CHUNK)
+    run_command(parser, _run, arguments)
+
+
+def _run(options: argparse.Namespace) -> None:
+    folder, registry = run_folder(options), ToolRegistry.load()
+    execute_tools(
+        folder,
+        folder.tools("annotate", registry, options.tools),
+        running(options),
+        concurrency=options.concurrency,
+        patience_s=options.patience,
+        cache=CacheSettings.read(os.environ),
+        chunk_documents=options.chunk,
+    )
+
+
+if __name__ == "__main__":
+    main()

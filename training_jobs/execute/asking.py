@@ -1,0 +1,155 @@
+"""Every call gets an output or a named error, and neither depends on the weather.
+
+What the service says of a call is the call's: an output, or the service's own error code. What says nothing about the
+call (no connection, an open circuit, HTTP 503, a deadline that passed) is waited out: once the service is ready again
+the call is asked again. A call that the service, ready all the while, does not answer in time or answers in a broken
+way, and does so three times, each time alone, keeps that as its error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from toolformer.tool_client import ErrorCode, ToolClient, ToolError, ToolResult
+from toolformer.tools import Tool
+from training_jobs.stages.errors import StageError
+from training_jobs.stages.work import Say
+
+UNSAID: Final = frozenset({ErrorCode.CIRCUIT_OPEN, ErrorCode.BUSY})
+"""The service was not asked, or does not answer anybody now."""
+DOUBTFUL: Final = frozenset(
+    {ErrorCode.UNREACHABLE, ErrorCode.TIMEOUT, ErrorCode.BAD_RESPONSE, ErrorCode.TOO_LARGE, "internal"}
+)
+"""It may be the call, another call in its batch, or the service."""
+TRIES: Final = 3
+"""Times that a call goes wrong alone, with the service ready, before that is the call's own error."""
+_WHILE_READY: Final = 3
+"""How much a failure with the service ready right after it speaks against the call; one with the service gone counts 1:
+that is most often the weather, but there are calls that end a service each time."""
+MANY: Final = 8
+"""Calls all answered in a broken way, and none otherwise: that is no tool service of ours."""
+
+_LOOK_EVERY_S: Final = 1.0
+_SAY_EVERY_S: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call: its input, and the date of its document."""
+
+    input: str
+    date: dt.date | None = None
+
+
+Outcome = str | ToolError
+
+
+class Asking:
+    """Asks one tool's service.
+
+    Args:
+        client: the client, on the event loop that this is used on.
+        tool: the tool.
+        say: tells people that the service is waited for, and that it is back.
+        concurrency: batches under way at once.
+        patience_s: seconds for which the service is waited for.
+        clock: seconds on a clock that never goes back.
+    """
+
+    def __init__(
+        self,
+        client: ToolClient,
+        tool: Tool,
+        say: Say,
+        *,
+        concurrency: int = 4,
+        patience_s: float = 600.0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client, self._tool, self._say = client, tool, say
+        self._concurrency, self._patience_s, self._clock = concurrency, patience_s, clock
+        self.asked = 0
+        """Calls that the service answered, those out of the cache left out."""
+
+    async def ask(self, questions: Sequence[Question]) -> list[Outcome]:
+        """An outcome for each question, in order; equal questions are asked once.
+
+        Raises:
+            StageError: if the service stays away for longer than the patience, or is no service of this tool.
+        """
+        # Only a tool that takes the date can answer another on another day.
+        keys = [question if self._tool.takes_date else Question(question.input) for question in questions]
+        left = list(dict.fromkeys(keys))
+        doubts: Counter[Question] = Counter()
+        found: dict[Question, Outcome] = {}
+        while left:
+            # One broken answer spoils its whole batch, so doubtful calls go alone.
+            together = [question for question in left if doubts[question] < _WHILE_READY]
+            outcomes = await self._together(together)
+            for question in left:
+                if doubts[question] >= _WHILE_READY:
+                    outcomes[question] = await self._alone(question)
+            ready = all(_settled(outcome) for outcome in outcomes.values()) or bool(
+                await self._client.ready(self._tool.name)
+            )
+            for question, outcome in outcomes.items():
+                if isinstance(outcome, ToolError) and outcome.code in DOUBTFUL:
+                    doubts[question] += _WHILE_READY if ready else 1
+                if _settled(outcome) or doubts[question] > TRIES * _WHILE_READY:
+                    found[question] = outcome
+            self._check_sense(found)
+            left = [question for question in left if question not in found]
+            if left:
+                await self._wait_until_ready()
+        return [found[key] for key in keys]
+
+    async def _together(self, questions: Sequence[Question]) -> dict[Question, Outcome]:
+        if not questions:
+            return {}
+        inputs, dates = [question.input for question in questions], [question.date for question in questions]
+        results = await self._client.call_many(self._tool.name, inputs, dates=dates, concurrency=self._concurrency)
+        return {question: self._outcome(result) for question, result in zip(questions, results, strict=True)}
+
+    async def _alone(self, question: Question) -> Outcome:
+        return self._outcome(await self._client.call(self._tool.name, question.input, date=question.date))
+
+    def _outcome(self, result: ToolResult) -> Outcome:
+        self.asked += result.ok and result.attempts > 0
+        return result.error if result.error is not None else str(result.output)
+
+    def _check_sense(self, found: dict[Question, Outcome]) -> None:
+        broken = [one for one in found.values() if isinstance(one, ToolError) and one.code == ErrorCode.BAD_RESPONSE]
+        if len(broken) >= MANY and len(broken) == len(found):
+            raise StageError(f"{broken[0].message}. Correct the address of {self._tool.name}; run again to go on")
+
+    async def _wait_until_ready(self) -> None:
+        """Return once the service can answer calls."""
+        began = said = self._clock()
+        first = True
+        while True:
+            state = await self._client.ready(self._tool.name)
+            if state and self._client.circuit(self._tool.name) != "open":
+                if not first:
+                    self._say(f"{self._tool.name} is back after {self._clock() - began:.0f} s; going on")
+                return
+            waited = self._clock() - began
+            reason = state.reason or "its circuit is open"
+            if waited >= self._patience_s:
+                raise StageError(
+                    f"{reason}; waited {waited:.0f} s for it. What was done is kept: start the service and run again"
+                )
+            if first or self._clock() - said >= _SAY_EVERY_S:
+                self._say(f"waiting for {self._tool.name}, {self._patience_s - waited:.0f} s at most: {reason}")
+                first, said = False, self._clock()
+            await asyncio.sleep(_LOOK_EVERY_S)
+
+
+def _settled(outcome: Outcome) -> bool:
+    """Whether this is what the service says of the call."""
+    return isinstance(outcome, str) or outcome.code not in UNSAID | DOUBTFUL

@@ -1,0 +1,68 @@
+"""A file of JSON lines in chunks of a fixed number of lines: what one worker takes at a time."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from training_jobs.stages.errors import StageError
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """``lines`` lines from ``offset`` (bytes) on; ``first_line`` counts from 1."""
+
+    number: int
+    offset: int
+    first_line: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A file cut into chunks. How many workers there are has no part in it."""
+
+    path: Path
+    sha256: str
+    lines: int
+    chunks: tuple[Chunk, ...]
+
+    def read(self, chunk: Chunk) -> list[tuple[str, bytes]]:
+        """The chunk's lines, each behind where it stands (``file:line``).
+
+        Raises:
+            StageError: if the file became shorter since it was planned.
+        """
+        with self.path.open("rb") as file:
+            file.seek(chunk.offset)
+            lines = [file.readline() for _ in range(chunk.lines)]
+        if not lines[-1]:
+            raise StageError(f"{self.path} changed while it was read: leave it alone and run again with --restart")
+        return [(f"{self.path}:{chunk.first_line + number}", line) for number, line in enumerate(lines)]
+
+
+def plan(path: Path, lines_per_chunk: int) -> Plan:
+    """Read ``path`` once and cut it.
+
+    Raises:
+        StageError: if the file cannot be read.
+    """
+    digest = hashlib.sha256()
+    chunks: list[Chunk] = []
+    lines = offset = 0
+    try:
+        with path.open("rb") as file:
+            start = 0
+            for line in file:
+                digest.update(line)
+                offset += len(line)
+                lines += 1
+                if lines % lines_per_chunk == 0:
+                    chunks.append(Chunk(len(chunks), start, lines - lines_per_chunk + 1, lines_per_chunk))
+                    start = offset
+    except OSError as error:
+        raise StageError(f"{path}: cannot be read ({error.strerror}); run the stage before this one first") from error
+    if rest := lines % lines_per_chunk:
+        chunks.append(Chunk(len(chunks), start, lines - rest + 1, rest))
+    return Plan(path, digest.hexdigest(), lines, tuple(chunks))

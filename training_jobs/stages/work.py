@@ -1,0 +1,55 @@
+"""What a stage does with documents, whoever runs it: the runner knows jobs and workers by these two only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from training_jobs.records import Record
+
+Say = Callable[[str], None]
+"""Tells people one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Worked:
+    """What came of a chunk: its records in order, and counts for the display."""
+
+    records: Sequence[Record]
+    counts: Mapping[str, int] = field(default_factory=dict)
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """Figures that are another at each run, such as seconds: for ``OUT.jsonl.log.jsonl``, never for the output."""
+
+
+class Worker(Protocol):
+    """Does chunks, one after the other; holds what takes long to load."""
+
+    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
+        """Do a chunk: a function of its ``lines`` (each behind its place, ``file:line``) and the job alone.
+
+        Raises:
+            StageError: if it cannot be done.
+            RecordError: if a line is not the record it should be.
+        """
+        ...
+
+    def close(self) -> None:
+        """Let go of what is held."""
+        ...
+
+
+class Job(Protocol):
+    """A stage's work as plain values, which travel to worker processes."""
+
+    def settings(self) -> Mapping[str, Any]:
+        """What the output depends on besides the input, as JSON."""
+        ...
+
+    def open(self, say: Say) -> Worker:
+        """A worker in this process.
+
+        Raises:
+            StageError: if something it needs is missing.
+        """
+        ...
