@@ -1,25 +1,19 @@
-"""Compiles ``step.c`` for this processor, once, and loads it."""
+"""Loads the compiled ``step.c``: one made beforehand, or one that is compiled for this processor, once."""
 
 from __future__ import annotations
 
 import ctypes
 import functools
-import hashlib
-import logging
 import os
 import platform
-import shutil
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import Final
 
-log = logging.getLogger(__name__)
+from language_model.native import prebuilt
+from language_model.native.compiling import Unavailable as Unavailable
+from language_model.native.compiling import compile_step, digest, find_compiler
 
-_SOURCE: Final = Path(__file__).with_name("step.c")
-_HEADER: Final = Path(__file__).with_name("team.h")
-_COMPILE_SECONDS: Final = 120
-_FLAGS: Final = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-Wall", "-Wextra")
 _FOR_THIS_PROCESSOR: Final = ("-march=native", "-mcpu=native")
 """What GCC and clang call it, by architecture; the first that the compiler takes is used."""
 
@@ -44,13 +38,9 @@ class Cache(ctypes.Structure):
     )
 
 
-class Unavailable(Exception):  # noqa: N818 - a state, not a fault
-    """There is no compiled step here; the message says why."""
-
-
 @functools.cache
 def load() -> ctypes.CDLL:
-    """The library, compiled before or now (about two seconds). Its functions run without Python's lock.
+    """The library, compiled before or now (two seconds). Its functions run without Python's lock.
 
     Raises:
         Unavailable: if there is no compiler, or it fails.
@@ -90,37 +80,22 @@ def _short_calls() -> ctypes.PyDLL:
 
 
 def _compiled() -> Path:
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if compiler is None:
-        raise Unavailable("no C compiler (cc, gcc, clang) is installed")
+    if (ready := prebuilt.find()) is not None:
+        return ready
+    compiler = find_compiler()
     # A home directory may be shared by machines of different processors.
-    made_of = (_SOURCE.read_bytes(), _HEADER.read_bytes(), repr(_FLAGS).encode(), compiler.encode(), _processor())
-    name = f"step-{hashlib.sha256(b'|'.join(made_of)).hexdigest()[:16]}.so"
+    name = f"step-{digest(compiler.encode(), _processor())}.so"
     directory = _cache_directory()
     target = directory / name
     if not target.exists():
         try:
             with tempfile.TemporaryDirectory(dir=directory) as scratch:
                 partial = Path(scratch) / name
-                _compile(compiler, partial)
+                compile_step(compiler, partial, [*_FOR_THIS_PROCESSOR, "-O3"])
                 partial.replace(target)
         except OSError as error:
             raise Unavailable(f"compiled code cannot be kept in {directory}: {error}; set XDG_CACHE_HOME") from error
     return target
-
-
-def _compile(compiler: str, target: Path) -> None:
-    said = ""
-    for tuning in (*_FOR_THIS_PROCESSOR, "-O3"):
-        command = [compiler, *_FLAGS, tuning, "-o", str(target), str(_SOURCE), "-lm"]
-        try:
-            run = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise Unavailable(f"the C compiler {compiler} does not work: {error}") from error
-        if run.returncode == 0:
-            return
-        said = run.stderr.strip()
-    raise Unavailable(f"the C compiler {compiler} failed: {said[-500:]}")
 
 
 def _cache_directory() -> Path:

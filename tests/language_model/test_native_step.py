@@ -12,7 +12,7 @@ import torch
 
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from language_model.native import library
+from language_model.native import library, prebuilt
 from language_model.native.choice import most_likely, most_likely_and_rank, rank
 from tests.support.models import SMALL, compiled_model, random_model
 
@@ -105,6 +105,7 @@ class TestUnavailable:
     def fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         """Nothing compiled yet."""
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        monkeypatch.delenv(prebuilt.VARIABLE, raising=False)
         library.load.cache_clear()
         yield
         library.load.cache_clear()
@@ -145,6 +146,30 @@ class TestUnavailable:
         library.load()
         assert kept.stat().st_mtime_ns == made_at
         assert (tmp_path / "toolformer").stat().st_mode & 0o077 == 0
+
+    @pytest.mark.slow
+    @pytest.mark.usefixtures("fresh")
+    def test_made_beforehand_it_needs_no_compiler(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+        try:
+            made = prebuilt.build(tmp_path / "made")
+        except library.Unavailable as why:
+            pytest.skip(str(why))
+        monkeypatch.setenv("CC", "no-such-compiler")
+        monkeypatch.setenv(prebuilt.VARIABLE, str(tmp_path / "made"))
+        found = prebuilt.find()
+        assert found in made
+        assert library.load()._name == str(found)
+        made[-1].rename(tmp_path / "made" / "step-any-0000000000000000.so")
+        monkeypatch.setattr(prebuilt, "processor_flags", set)
+        assert prebuilt.find() is None, "of other sources"
+
+    def test_a_processor_gets_what_it_can_run(self) -> None:
+        v3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "sse2"}
+        v4 = v3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+        assert prebuilt.fitting("x86_64", v4) == ["x86-64-v4", "x86-64-v3", "any"]
+        assert prebuilt.fitting("x86_64", v4 - {"avx512dq"}) == ["x86-64-v3", "any"]
+        assert prebuilt.fitting("x86_64", v4 - {"fma"}) == ["any"]
+        assert prebuilt.fitting("aarch64", {"asimd"}) == ["any"]
 
     def test_another_precision(self, tmp_path: Path) -> None:
         random_model().save_pretrained(tmp_path)
