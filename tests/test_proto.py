@@ -12,7 +12,7 @@ import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
 
-from inference_gateway.http.protocol import CompletionBody, ToolContext
+from inference_gateway.serving.protocol import CompletionBody, ToolContext
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import gateway, serving
 from toolformer.v1 import completion_pb2, tool_call_pb2

@@ -11,9 +11,9 @@ from pydantic import ValidationError
 from http_api import ApiError
 from http_api.errors import invalid_fields
 from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta, TokenLogprob
-from inference_gateway.http.choices import Progress, total_usage
-from inference_gateway.http.protocol import CompletionBody
-from inference_gateway.http.response import ToolCall
+from inference_gateway.serving.choices import Progress, total_usage
+from inference_gateway.serving.protocol import CompletionBody
+from inference_gateway.serving.response import ToolCall
 from toolformer.v1 import completion_pb2 as pb
 
 

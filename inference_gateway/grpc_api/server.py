@@ -18,8 +18,8 @@ from http_api import ApiError
 from inference_gateway.grpc_api.access import RequireKey
 from inference_gateway.grpc_api.calls import Calls
 from inference_gateway.grpc_api.service import CompletionService
-from inference_gateway.http.gateway import Gateway
 from inference_gateway.quotas import Quotas
+from inference_gateway.serving.gateway import Gateway
 from inference_gateway.settings import SettingsError, variable
 from toolformer.v1 import completion_pb2
 from toolformer.v1.completion_pb2_grpc import add_CompletionServiceServicer_to_server

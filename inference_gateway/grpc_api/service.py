@@ -11,12 +11,12 @@ from http_api import ApiError, request_id
 from inference_gateway.grpc_api.access import client
 from inference_gateway.grpc_api.calls import COMPLETE, Calls, ServicerContext
 from inference_gateway.grpc_api.messages import body_of, message_of, renamed
-from inference_gateway.http.access import no_room
-from inference_gateway.http.choices import Progress, RunningChoices
-from inference_gateway.http.completion_log import log_completion
-from inference_gateway.http.gateway import Gateway
-from inference_gateway.http.planning import plan
 from inference_gateway.quotas import OverQuota, Quotas
+from inference_gateway.serving.access import no_room
+from inference_gateway.serving.choices import Progress, RunningChoices
+from inference_gateway.serving.completion_log import log_completion
+from inference_gateway.serving.gateway import Gateway
+from inference_gateway.serving.planning import plan
 from toolformer.v1.completion_pb2 import CompletionEvent, CompletionRequest
 from toolformer.v1.completion_pb2_grpc import CompletionServiceServicer
 

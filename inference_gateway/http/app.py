@@ -22,10 +22,10 @@ from inference_gateway.backends.base import Backend
 from inference_gateway.http.access import OPEN_PATHS, Admission, RequireKey
 from inference_gateway.http.completions import COMPLETIONS_PATH, completion_routes
 from inference_gateway.http.description import describe_access
-from inference_gateway.http.gateway import Gateway
 from inference_gateway.http.operations import operation_routes
 from inference_gateway.http.playground import playground_routes
 from inference_gateway.quotas import Quotas
+from inference_gateway.serving.gateway import Gateway
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
 from toolformer.result_cache import ResultCache
 from toolformer.tools import ToolRegistry

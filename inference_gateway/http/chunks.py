@@ -15,9 +15,9 @@ from inference_gateway.core import (
     TokenLogprob,
 )
 from inference_gateway.http import event_stream
-from inference_gateway.http.choices import Progress, total_usage
-from inference_gateway.http.planning import Plan
-from inference_gateway.http.response import ToolCall
+from inference_gateway.serving.choices import Progress, total_usage
+from inference_gateway.serving.planning import Plan
+from inference_gateway.serving.response import ToolCall
 
 
 class Chunks:

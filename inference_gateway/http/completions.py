@@ -15,14 +15,14 @@ from starlette.responses import Response
 from http_api import ApiError, documented_errors, error_body, request_id
 from inference_gateway.completion import Completer
 from inference_gateway.http import event_stream
-from inference_gateway.http.choices import Progress, RunningChoices, total_usage
 from inference_gateway.http.chunks import Chunks
-from inference_gateway.http.completion_log import log_completion
 from inference_gateway.http.connection import ClientLeft, while_connected
-from inference_gateway.http.gateway import Gateway
-from inference_gateway.http.planning import Plan, plan
-from inference_gateway.http.protocol import CompletionBody
-from inference_gateway.http.response import CompletionResponse
+from inference_gateway.serving.choices import Progress, RunningChoices, total_usage
+from inference_gateway.serving.completion_log import log_completion
+from inference_gateway.serving.gateway import Gateway
+from inference_gateway.serving.planning import Plan, plan
+from inference_gateway.serving.protocol import CompletionBody
+from inference_gateway.serving.response import CompletionResponse
 
 logger = logging.getLogger(__name__)
 

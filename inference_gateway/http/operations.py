@@ -8,7 +8,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
 from http_api import ApiError, documented_errors
-from inference_gateway.http.gateway import Gateway
+from inference_gateway.serving.gateway import Gateway
 
 TOOL_CHECK_SECONDS: Final = 1.0
 """How long the list of tools waits for their services."""

@@ -20,8 +20,8 @@ from inference_gateway.completion import Completer
 from inference_gateway.core import SamplingParams
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.http import create_app
-from inference_gateway.http.planning import plan
-from inference_gateway.http.protocol import CompletionBody
+from inference_gateway.serving.planning import plan
+from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import BUNDLED_MODEL, GatewaySettings
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer

@@ -10,9 +10,9 @@ import torch
 
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, SamplingParams, TokenLogprob
-from inference_gateway.http.logprobs import LogprobsWriter
-from inference_gateway.http.planning import plan
-from inference_gateway.http.protocol import CompletionBody
+from inference_gateway.serving.logprobs import LogprobsWriter
+from inference_gateway.serving.planning import plan
+from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import GatewaySettings
 from tests.inference_gateway.http_harness import WIDE, Gateway, gateway, random_backend, scripted_backend, tools_at
 from tests.support.models import random_model

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
 from inference_gateway.core import CallFinished, CallStarted, Finished, TextDelta, TokenLogprob, ToolCallRecord, Usage
-from inference_gateway.http.metrics import GatewayMetrics
+from inference_gateway.serving.metrics import GatewayMetrics
 from tests.inference_gateway.http_harness import Gateway, gateway
 from tests.toolformer import tool_service
 

@@ -233,7 +233,7 @@ async def test_log_lines_are_json_with_the_request_s_id_and_trace() -> None:
             headers = {"X-Request-Id": "r-7", "traceparent": CALLER}
             answer = await running.http.post("/v1/completions", json={"prompt": "Plain:"}, headers=headers)
             await running.http.get("/health")
-    [completion] = [line for line in lines if line["logger"] == "inference_gateway.http.completion_log"]
+    [completion] = [line for line in lines if line["logger"] == "inference_gateway.serving.completion_log"]
     [access] = [line for line in lines if line["logger"] == "uvicorn.access" and line["path"] == "/v1/completions"]
     for line in (completion, access):
         assert (line["request_id"], line["trace_id"], line["level"]) == ("r-7", TRACE, "INFO")

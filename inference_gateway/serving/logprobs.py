@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from inference_gateway.core import TokenLogprob
-from inference_gateway.http.response import Logprobs
+from inference_gateway.serving.response import Logprobs
 from toolformer.api_call import Tokenizer
 
 LEAST: Final = -9999.0

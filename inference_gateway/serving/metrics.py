@@ -14,7 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram
 from http_api.metrics import SECONDS
 from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta
 from inference_gateway.engine.stats import StepTimes
-from inference_gateway.http.engine_metrics import NAMESPACE, EngineCollector, Observable, Reporting
+from inference_gateway.serving.engine_metrics import NAMESPACE, EngineCollector, Observable, Reporting
 from toolformer.result_cache import Lookup
 
 _STEP_SECONDS: Final = (0.0001, 0.00025, *SECONDS)

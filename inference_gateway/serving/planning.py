@@ -11,9 +11,9 @@ from http_api import ApiError
 from inference_gateway.backends.base import Backend
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, SamplingParams
-from inference_gateway.http.fields import Prompt
-from inference_gateway.http.logprobs import LogprobsWriter
-from inference_gateway.http.protocol import CompletionBody
+from inference_gateway.serving.fields import Prompt
+from inference_gateway.serving.logprobs import LogprobsWriter
+from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import GatewaySettings
 from toolformer.tools import ToolRegistry, UnknownTool
 

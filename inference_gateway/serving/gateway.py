@@ -15,8 +15,8 @@ from http_api import ApiError
 from inference_gateway.api_keys import ApiKeys
 from inference_gateway.backends.base import Backend
 from inference_gateway.completion import Completer
-from inference_gateway.http.engine_metrics import Observable
-from inference_gateway.http.metrics import GatewayMetrics
+from inference_gateway.serving.engine_metrics import Observable
+from inference_gateway.serving.metrics import GatewayMetrics
 from inference_gateway.settings import GatewaySettings
 from toolformer.result_cache import ResultCache
 from toolformer.tool_client import Readiness, ToolClient

@@ -10,7 +10,7 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from inference_gateway.http.fields import Day, LogitBias, Prompts, Stops
+from inference_gateway.serving.fields import Day, LogitBias, Prompts, Stops
 
 MAX_LOGPROBS: Final = 20
 """Most likely tokens that a request may ask for at each place."""

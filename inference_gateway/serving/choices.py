@@ -13,9 +13,9 @@ from http_api import ApiError
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, Event, Finished, PromptScored, TextDelta, TokenLogprob, Usage
-from inference_gateway.http.metrics import GatewayMetrics
-from inference_gateway.http.planning import Plan, PlannedChoice
-from inference_gateway.http.response import Choice, Logprobs, PromptTokensDetails, ToolCall, UsageBody
+from inference_gateway.serving.metrics import GatewayMetrics
+from inference_gateway.serving.planning import Plan, PlannedChoice
+from inference_gateway.serving.response import Choice, Logprobs, PromptTokensDetails, ToolCall, UsageBody
 
 
 class GenerationError(ApiError):

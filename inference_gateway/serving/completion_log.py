@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from inference_gateway.http.choices import Progress, total_usage
-from inference_gateway.http.planning import Plan
+from inference_gateway.serving.choices import Progress, total_usage
+from inference_gateway.serving.planning import Plan
 
 logger = logging.getLogger(__name__)
 
