@@ -128,6 +128,12 @@ class OtherCausalLM:
         return told if isinstance(told, list) else [] if told is None else [told]
 
     @property
+    def begin_id(self) -> int | None:
+        """The token that stands before a text: the model's own, or else what ends the text before it."""
+        told = cast("int | None", self._config.bos_token_id)
+        return told if told is not None else next(iter(self.end_ids), None)
+
+    @property
     def cache_bytes_per_token(self) -> int:
         config = self._config
         heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads

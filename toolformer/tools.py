@@ -32,6 +32,9 @@ from pydantic import (
 PACKAGED_TOOLS: Final = Path(__file__).with_name("tools.toml")
 """The tools that come with the project."""
 
+PROMPT_TAIL: Final = "\nOutput:"
+"""What a few-shot prompt ends with, behind the text to annotate."""
+
 _NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _URL_VARIABLE: Final = re.compile(r"TOOLFORMER_TOOL_(\w+)_URL")
 _HTTP_URL: Final = TypeAdapter(HttpUrl)
@@ -91,6 +94,10 @@ class Tool(BaseModel):
         default=False, description="true if the service uses the date of the text it is called from"
     )
     depends_on_date: bool = Field(default=False, description="true if a call without a date answers for today")
+    input_from_before: bool = Field(
+        default=False,
+        description="true if a call whose input stands in the text only behind the call is no honest one (section 2)",
+    )
     pure: bool = Field(default=False, description="true if calling twice does no more than calling once")
     cost: float = Field(
         default=1.0, ge=0, allow_inf_nan=False, description="the price of a call, the calculator's being 1; 0 or more"
@@ -133,10 +140,15 @@ class Tool(BaseModel):
                 raise ValueError(f"the output of demonstration {number} has no call; write one that starts with {call}")
         return self
 
+    @property
+    def prompt_head(self) -> str:
+        """What :meth:`prompt_for` gives before the text: the same for every text."""
+        shown = [f"Input: {d.input}\nOutput: {d.output}" for d in self.demonstrations]
+        return "\n\n".join([self.task, *shown, "Input:"])
+
     def prompt_for(self, text: str) -> str:
         """The few-shot prompt ``P(x)`` (section 2) that asks a plain model to put calls into ``text``."""
-        shown = [f"Input: {d.input}\nOutput: {d.output}" for d in self.demonstrations]
-        return "\n\n".join([self.task, *shown, f"Input: {text}\nOutput:"])
+        return f"{self.prompt_head} {text}{PROMPT_TAIL}"
 
     def cacheable(self, date: dt.date | None) -> bool:
         """Whether the answer to a call with ``date`` holds for ever, given the same input and version."""

@@ -13,6 +13,7 @@ from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import SamplingParams
 from inference_gateway.engine.scoring import UNSCORED, Score, score
 from inference_gateway.engine.sequence import Sequence
+from language_model.choosing import pick
 from language_model.native.choice import most_likely, most_likely_and_rank, rank
 
 
@@ -99,18 +100,14 @@ def adjust(logits: Tensor, sampling: SamplingParams, made: Many[int]) -> None:
 
 def draw(logits: Tensor, sampling: Many[SamplingParams], uniforms: Many[float]) -> list[int]:
     """A token for each row of ``logits`` ``[rows, vocabulary]``: where its uniform number falls in the cumulative
-    distribution.
-
-    One number a token, and cumulation in the order of ids, keep a draw as it is under rounding that differs with what
-    else runs; a sum in the order of likelihood would not, where two tokens are about as likely."""
+    distribution (:func:`~language_model.choosing.pick`)."""
     temperatures = torch.tensor([one.temperature for one in sampling], device=logits.device)
     probabilities = torch.softmax(logits.double() / temperatures.unsqueeze(1), dim=-1)
     filtered = [row for row, one in enumerate(sampling) if one.top_k > 0 or one.top_p < 1]
     if filtered:
         probabilities[filtered] = _likely(probabilities[filtered], [sampling[row] for row in filtered])
-    cumulative = probabilities.cumsum(dim=-1)
-    targets = torch.tensor(uniforms, dtype=torch.float64, device=logits.device).unsqueeze(1) * cumulative[:, -1:]
-    tokens: list[int] = torch.searchsorted(cumulative, targets, right=True).squeeze(1).tolist()
+    numbers = torch.tensor(uniforms, dtype=torch.float64, device=logits.device).unsqueeze(1)
+    tokens: list[int] = pick(probabilities, numbers).squeeze(1).tolist()
     return tokens
 
 

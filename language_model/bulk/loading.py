@@ -1,0 +1,42 @@
+"""Which way a model does the work of many texts, and loading it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import torch
+
+from language_model.bulk.gptj import BulkGPTJ
+from language_model.bulk.interface import BulkModel
+from language_model.bulk.rows import BulkRows
+from language_model.config import model_type
+from language_model.gptj import GPTJ
+from language_model.other_models import OtherCausalLM
+from language_model.tokenizer import ByteLevelTokenizer
+
+AnyModel: TypeAlias = GPTJ | OtherCausalLM | BulkModel[Any]
+"""A model as it was loaded, or one that does the work of many texts already."""
+
+
+def as_bulk(model: AnyModel, tokenizer: ByteLevelTokenizer) -> BulkModel[Any]:
+    """``model`` for many texts at once."""
+    if isinstance(model, GPTJ):
+        return BulkGPTJ(model, tokenizer.token_bytes)
+    if isinstance(model, OtherCausalLM):
+        return BulkRows(model, tokenizer.token_bytes, model.begin_id)
+    return model
+
+
+def load_bulk(
+    directory: Path, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
+) -> tuple[BulkModel[Any], ByteLevelTokenizer]:
+    """The model and the tokenizer in ``directory``, a Hugging Face checkpoint: GPT-J the fast way, others through
+    transformers.
+
+    Raises:
+        CheckpointError: if a file is missing, damaged, or of a model or vocabulary that cannot be used.
+    """
+    tokenizer = ByteLevelTokenizer.from_pretrained(directory)
+    kind = GPTJ if model_type(directory) == "gptj" else OtherCausalLM
+    return as_bulk(kind.from_pretrained(directory, dtype=dtype, device=device), tokenizer), tokenizer

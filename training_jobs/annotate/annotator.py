@@ -1,0 +1,148 @@
+"""Positions and sampled calls for documents (section 2 of the paper, "Sampling API Calls")."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from language_model.bulk.interface import Place, SamplingRule, batches_by_length
+from language_model.bulk.loading import AnyModel, as_bulk
+from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.api_call import OPEN
+from toolformer.tools import Tool
+from training_jobs.annotate.prompted import Position, PromptedDocument, prompted
+from training_jobs.annotate.sampled import REPEATED, SampledCalls
+from training_jobs.records import Annotated, Candidate, Document
+
+NOT_READ = "tokens beyond the model's length"
+"""Not a reason to drop a call: how much of the text's end the model had no room for."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateSettings:
+    """How a model annotates; what belongs to a tool (its prompt, ``tau_s``, ``k``, ``m``) is in the registry.
+
+    ``batch_tokens``: tokens of documents that are read together, padding and all; memory grows with it.
+    ``temperature``: of the samples. ``begin_of_text``: whether the prompt stands behind the model's begin-of-text
+    token; Llama and others expect that, GPT-J does not need it."""
+
+    batch_tokens: int = 8_192
+    temperature: float = 1.0
+    begin_of_text: bool = False
+
+    def __post_init__(self) -> None:
+        if self.batch_tokens < 1 or not 0 < self.temperature < math.inf:
+            raise ValueError("batch_tokens must be 1 or more, temperature more than 0 and finite")
+
+
+class Annotator:
+    """Asks a model for calls of one tool. The prompt is computed when this is made, for all documents to come."""
+
+    def __init__(
+        self, model: AnyModel, tokenizer: ByteLevelTokenizer, tool: Tool, settings: AnnotateSettings | None = None
+    ) -> None:
+        """Read ``tool``'s prompt with ``model``.
+
+        Raises:
+            ValueError: if the vocabulary cannot open a call with one token, the model has no begin-of-text token but
+                one is asked for, or the prompt leaves no room in the model's positions.
+        """
+        self._settings = settings or AnnotateSettings()
+        self._model = as_bulk(model, tokenizer)
+        self._tokenizer, self._tool = tokenizer, tool
+        opening = tokenizer.encode(OPEN)
+        if len(opening) != 1:
+            raise ValueError(f"the vocabulary writes {OPEN!r} with {len(opening)} tokens; annotating needs one")
+        [self._opening] = opening
+        self._calls = SampledCalls(tool, tokenizer)
+        prompt = [*_begin(self._model.begin_id, self._settings.begin_of_text), *tokenizer.encode(tool.prompt_head)]
+        # A sample at the last position must fit as well.
+        self._room = self._model.max_positions - len(prompt) - 1 - self._calls.limit
+        if prompted(".", tokenizer, room=self._room) is None:
+            raise ValueError(
+                f"the prompt of {tool.name} takes {len(prompt)} of the model's {self._model.max_positions} positions "
+                "and leaves no room for a text: shorten its demonstrations or max_input_tokens"
+            )
+        self._prompt = self._model.hold(prompt)
+
+    def annotate(self, documents: Sequence[Document], *, seed: int) -> list[Annotated]:
+        """``documents`` in their order, each with the calls that the model proposes.
+
+        A position is kept if a call starts there with a probability above ``tau_s``, at most the ``k`` likeliest of a
+        document; of ``m`` samples at each, those that are calls with an input of their own become candidates. Of a
+        text too long for the model only the beginning is annotated, and ``dropped`` says how many tokens were not.
+
+        Every sample draws from a random stream of its own, keyed by seed, document, tool, position and number."""
+        asked = [prompted(document.text, self._tokenizer, room=self._room) for document in documents]
+        annotated = [Annotated(document, self._tool.name) for document in documents]
+        readable = [index for index, document in enumerate(asked) if document is not None]
+        lengths = [len(document.text.ids) for document in asked if document is not None]
+        for batch in batches_by_length(lengths, self._settings.batch_tokens):
+            chosen = [readable[at] for at in batch]
+            pairs = [(documents[index], one) for index in chosen if (one := asked[index]) is not None]
+            for index, done in zip(chosen, self._annotate(pairs, seed), strict=True):
+                annotated[index] = done
+        return annotated
+
+    def _annotate(self, batch: Sequence[tuple[Document, PromptedDocument]], seed: int) -> list[Annotated]:
+        reading = self._model.read(self._prompt, [asked.text for _, asked in batch], self._opening)
+        likely = [
+            self._likeliest(asked.positions, logprobs)
+            for (_, asked), logprobs in zip(batch, reading.log_probabilities, strict=True)
+        ]
+        places = [
+            Place(number, asked.text.first + position.place)
+            for number, (_, asked) in enumerate(batch)
+            for position, _ in likely[number]
+        ]
+        streams = [
+            [self._stream(seed, document, position, number) for number in range(self._tool.max_samples)]
+            for (document, _), positions in zip(batch, likely, strict=True)
+            for position, _ in positions
+        ]
+        rule = SamplingRule(self._calls.limit, self._calls.ended, self._settings.temperature, self._calls.stops)
+        written = iter(reading.continuations(places, streams, rule))
+        annotated = []
+        for (document, asked), positions in zip(batch, likely, strict=True):
+            dropped: Counter[str] = Counter({NOT_READ: asked.left_out} if asked.left_out else {})
+            candidates: list[Candidate] = []
+            for position, probability in positions:
+                for input_ in self._inputs(next(written), dropped):
+                    candidates.append(Candidate(position.position, position.offset, probability, input_))  # noqa: PERF401
+            annotated.append(Annotated(document, self._tool.name, tuple(candidates), dict(dropped)))
+        return annotated
+
+    def _likeliest(self, positions: Sequence[Position], logprobs: Sequence[float]) -> list[tuple[Position, float]]:
+        """The positions to sample at, in order, each with its ``p_i``."""
+        tool = self._tool
+        scored = [(position, math.exp(logprobs[position.place])) for position in positions]
+        above = [one for one in scored if one[1] > tool.sampling_threshold]
+        best = sorted(above, key=lambda one: -one[1])[: tool.max_positions]  # of equals the earlier
+        return sorted(best, key=lambda one: one[0].place)
+
+    def _inputs(self, samples: Sequence[bytes], dropped: Counter[str]) -> list[str]:
+        """The different inputs that were sampled at one position; what is given up is counted in ``dropped``."""
+        inputs: list[str] = []
+        for written in samples:
+            input_, reason = self._calls.read(written)
+            if input_ is None:
+                dropped[reason] += 1
+            elif input_ in inputs:
+                dropped[REPEATED] += 1
+            else:
+                inputs.append(input_)
+        return inputs
+
+    def _stream(self, seed: int, document: Document, position: Position, number: int) -> random.Random:
+        return random.Random(repr((seed, document.id, self._tool.name, position.position, number)))
+
+
+def _begin(begin_id: int | None, wanted: bool) -> list[int]:
+    if not wanted:
+        return []
+    if begin_id is None:
+        raise ValueError("begin_of_text: the model has no such token; switch it off")
+    return [begin_id]

@@ -1,0 +1,152 @@
+"""The three losses of every executed call, with as few tokens as it takes.
+
+A call is a *prefix* of the text, not put into it, so behind another call every token of the text must be computed anew:
+in all layers but the first its keys and values depend on what stands before. What is saved is all else. Nothing is
+computed behind the last token that a loss looks at. ``L_i(empty)`` of all positions, of all tools, comes from one pass
+over the document. Calls that are equal, with equal results, are one prefix with one pass for all their positions.
+Sequences of like length go together, and the vocabulary head runs on what a loss looks at only."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from language_model.bulk.interface import Targets
+from language_model.bulk.loading import AnyModel, as_bulk
+from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.api_call import ApiCall, MalformedCall, call_ids
+from toolformer.tools import ToolRegistry
+from training_jobs.filter.judging import gain
+from training_jobs.filter.losses import weighted_loss, window
+from training_jobs.records import Annotated, Candidate
+
+EMPTY_RESULT: Final = "empty result"
+TOO_LONG: Final = "text too long for the model"
+
+_Ids = tuple[int, ...]
+_Prefix = tuple[str, _Ids]
+"""A text, and the ids of a call that stands before it (none, for no call)."""
+
+
+@dataclass(frozen=True, slots=True)
+class FilterSettings:
+    """``tools``: how calls are written. ``begin_of_text``: whether texts stand behind the model's begin-of-text token.
+
+    Without that token nothing predicts a text's first one, so it counts in none of the losses."""
+
+    tools: ToolRegistry = field(default_factory=ToolRegistry.load)
+    begin_of_text: bool = True
+
+
+class Scorer:
+    """Computes the losses of candidates."""
+
+    def __init__(self, model: AnyModel, tokenizer: ByteLevelTokenizer, settings: FilterSettings | None = None) -> None:
+        """Score with ``model``.
+
+        Raises:
+            ValueError: if begin-of-text is asked for and the model has no such token.
+        """
+        self._settings = settings or FilterSettings()
+        self._model, self._tokenizer = as_bulk(model, tokenizer), tokenizer
+        self._begin: _Ids = ()
+        if self._settings.begin_of_text:
+            if self._model.begin_id is None:
+                raise ValueError("begin_of_text: the model has no such token; switch it off")
+            self._begin = (self._model.begin_id,)
+
+    def score(self, annotated: Sequence[Annotated]) -> list[Annotated]:
+        """``annotated`` with losses and gains of the candidates that have an output. What cannot be scored gets the
+        reason as its verdict: nothing is left of its result, or the text is too long for the model.
+
+        Raises:
+            UnknownTool: if a tool is not in the registry.
+        """
+        ids = {text: tuple(self._tokenizer.encode(text)) for text in {one.document.text for one in annotated}}
+        scored = _Sequences(self._begin, ids, self._model.max_positions)
+        plans = [[self._plan(one, candidate, scored) for candidate in one.candidates] for one in annotated]
+        scored.read(self._model.score(scored.targets()))
+        done = []
+        for one, of_document in zip(annotated, plans, strict=True):
+            pairs = zip(one.candidates, of_document, strict=True)
+            candidates = tuple(_with_losses(candidate, plan, scored) for candidate, plan in pairs)
+            done.append(dataclasses.replace(one, candidates=candidates))
+        return done
+
+    def _plan(self, one: Annotated, candidate: Candidate, scored: _Sequences) -> Sequence[_Prefix] | str | None:
+        """The prefixes of ``L_i(empty)``, ``L_i(e(c))`` and ``L_i(e(c, r))``, asked for; why not; or ``None`` where
+        there is nothing to score."""
+        if candidate.output is None:
+            return None
+        tool = self._settings.tools.get(one.tool)
+        call = ApiCall(one.tool, candidate.input)
+        text = one.document.text
+        try:
+            with_result = call_ids(
+                call,
+                self._tokenizer,
+                quoted=tool.quoted,
+                result=candidate.output,
+                max_result_tokens=tool.max_result_tokens,
+            )
+        except MalformedCall:
+            return EMPTY_RESULT
+        without = call_ids(call, self._tokenizer, quoted=tool.quoted)
+        prefixes: list[_Prefix] = [(text, ()), (text, tuple(without)), (text, tuple(with_result))]
+        if not all(scored.fits(prefix, candidate.position) for prefix in prefixes):
+            return TOO_LONG
+        for prefix in prefixes:
+            scored.ask(prefix, candidate.position)
+        return prefixes
+
+
+class _Sequences:
+    """The sequences to score, each once however many candidates ask for it."""
+
+    def __init__(self, begin: _Ids, ids: dict[str, _Ids], max_positions: int) -> None:
+        self._begin, self._ids, self._max_positions = begin, ids, max_positions
+        self._tokens: dict[_Prefix, set[int]] = {}
+        """Of each prefix, the document's tokens whose probability is wanted."""
+        self._found: dict[_Prefix, dict[int, float]] = {}
+
+    def tokens(self, prefix: _Prefix, position: int) -> list[int]:
+        """The document's tokens that the loss at ``position`` looks at."""
+        first = 0 if self._begin else 1
+        return [token for token in window(position, len(self._ids[prefix[0]])) if token >= first]
+
+    def fits(self, prefix: _Prefix, position: int) -> bool:
+        last = max(self.tokens(prefix, position), default=0)
+        return len(self._begin) + len(prefix[1]) + last <= self._max_positions
+
+    def ask(self, prefix: _Prefix, position: int) -> None:
+        if tokens := self.tokens(prefix, position):
+            self._tokens.setdefault(prefix, set()).update(tokens)
+
+    def targets(self) -> list[Targets]:
+        targets = []
+        for (text, call), tokens in self._tokens.items():
+            before = (*self._begin, *call)
+            wanted = tuple(len(before) + token for token in sorted(tokens))
+            targets.append(Targets((*before, *self._ids[text][: max(tokens) + 1]), wanted))
+        return targets
+
+    def read(self, scores: Iterable[Sequence[float]]) -> None:
+        for (prefix, tokens), found in zip(self._tokens.items(), scores, strict=True):
+            self._found[prefix] = dict(zip(sorted(tokens), found, strict=True))
+
+    def loss(self, prefix: _Prefix, position: int) -> float:
+        tokens = self.tokens(prefix, position)
+        found = self._found.get(prefix, {})
+        return weighted_loss(position, tokens, [found[token] for token in tokens])
+
+
+def _with_losses(candidate: Candidate, plan: Sequence[_Prefix] | str | None, scored: _Sequences) -> Candidate:
+    if plan is None:
+        return candidate
+    if isinstance(plan, str):
+        return dataclasses.replace(candidate, verdict=plan)
+    empty, call, result = (scored.loss(prefix, candidate.position) for prefix in plan)
+    losses = dataclasses.replace(candidate, loss_empty=empty, loss_call=call, loss_result=result)
+    return dataclasses.replace(losses, gain=gain(losses))
