@@ -16,10 +16,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from language_model.block import rotate
 from language_model.bulk.attention import BranchAttention, KeysValues
 from language_model.bulk.branches import continue_all, log_probabilities
 from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets, batches_by_length
-from language_model.gptj import GPTJ, Block, rotate
+from language_model.gptj import GPTJ
 
 _SCORE_TOKENS: Final = 4_096
 """Tokens that are scored together, padding and all, on a CPU; a GPU takes eight times as many."""
@@ -134,7 +135,7 @@ class BulkGPTJ:
             visible = columns <= columns[before:].unsqueeze(1)
         x = model.wte(ids)
         kept = []
-        for number, block in enumerate(cast("Sequence[Block]", model.blocks)):
+        for number, block in enumerate(model.layers()):
             normed = block.ln_1(x)
             queries, keys, values = block.project(normed, rotations)
             kept.append(KeysValues(keys.contiguous(), values.contiguous()))
@@ -219,7 +220,7 @@ class _Branches:
             attention.keep(chosen)
         x = model.wte(torch.tensor(list(tokens), device=model.device))
         rotations = model.rotations[self._positions].unsqueeze(1)
-        for number, block in enumerate(cast("Sequence[Block]", model.blocks)):
+        for number, block in enumerate(model.layers()):
             normed = block.ln_1(x)
             qkv = block.qkv_proj(normed).view(len(x), 1, 3 * block.heads, block.width)
             turned = rotate(qkv[:, :, : 2 * block.heads], rotations)[:, 0]

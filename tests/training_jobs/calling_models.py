@@ -51,7 +51,7 @@ def calling_model(tokenizer: ByteLevelTokenizer, seed: int) -> GPTJ:
     model = random_model(config, seed=1_000 + seed, spread=0.2)
     model.wte.weight *= 10  # what a token is outweighs what the layers add to it
     model.ln_f.weight.fill_(1.0)
-    against = 1.3 * math.log(size / 408)  # there are as many other tokens
+    against = 1.7 * math.log(size / 408)  # there are as many other tokens
     for before, after, nats in FOLLOWS:
         [first], [second] = tokenizer.encode(before), tokenizer.encode(after)
         model.lm_head.weight[second] += 1.6 * (nats + against) * model.wte.weight[first] / (2 * config.n_embd)

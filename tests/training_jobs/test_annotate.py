@@ -53,15 +53,15 @@ def check(
     return happened
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", BOTH)
 @pytest.mark.parametrize("bulk", [as_bulk, rows], ids=["shared", "rows"])
-@pytest.mark.parametrize("tool", [CALLS, QUOTED, WITHOUT_INPUT], ids=["plain", "quoted", "no input"])
 def test_positions_and_calls_equal_the_plain_way(
-    vocabulary: Callable[[], ByteLevelTokenizer], bulk: Callable[..., BulkModel[Any]], tool: Tool
+    vocabulary: Callable[[], ByteLevelTokenizer], bulk: Callable[..., BulkModel[Any]]
 ) -> None:
     tokenizer = vocabulary()
     model = calling_model(tokenizer, 0)
     texts = ["One A(1) é🙂本 is 1.", "T", " \n a1"]
-    happened = check(model, tokenizer, tool, bulk(model, tokenizer), texts, seed=3)
-    assert {"malformed", "repeated", "calls"} <= {what for what, count in happened.items() if count}, happened
+    happened: Counter[str] = Counter()
+    for tool in (CALLS, QUOTED, WITHOUT_INPUT):
+        happened += check(model, tokenizer, tool, bulk(model, tokenizer), texts, seed=3)
+    assert {"malformed", "repeated", "calls"} <= happened.keys(), happened

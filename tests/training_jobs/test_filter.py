@@ -41,7 +41,6 @@ def some_candidates(rng: random.Random, text: str, tokenizer: ByteLevelTokenizer
     return tuple(Candidate(at, 0, 0.5, asked, output) for at, (asked, output) in zip(positions, chosen, strict=True))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("vocabulary", BOTH)
 @pytest.mark.parametrize("bulk", [as_bulk, rows], ids=["batched", "rows"])
 @pytest.mark.parametrize("begin_of_text", [True, False])
