@@ -1,0 +1,114 @@
+"""What the code says that images and manifests repeat: ports, modules, environment variables, probe paths, metrics."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from fastapi import FastAPI
+from pydantic_settings import BaseSettings
+
+from cli.components import GATEWAY, GATEWAY_PORT, SERVICES
+from inference_gateway.settings import GatewaySettings, variable
+from services.base.command import ServerSettings
+from toolformer.tools import ToolRegistry
+
+ROOT: Final = Path(__file__).parents[2]
+OF_OTHERS: Final = re.compile(r"OTEL_[A-Z_]+|OMP_NUM_THREADS|HOME|PYTHONUNBUFFERED|LD_LIBRARY_PATH|XDG_CACHE_HOME")
+"""Variables of OpenTelemetry, OpenMP and Python, which the project does not define."""
+RANKS: Final = {"RANK", "WORLD_SIZE", "JOB_COMPLETION_INDEX"}
+"""Variables by which a job's shards are told apart."""
+
+
+@dataclass(frozen=True)
+class Server:
+    """A process that answers HTTP."""
+
+    name: str
+    folder: Path
+    module: str
+    port: int
+    prefix: str
+    """``TOOLFORMER_<SERVICE>_``"""
+    variables: frozenset[str]
+    """Environment variables that it reads."""
+
+
+def tool_variables() -> set[str]:
+    """Variables of whoever calls tools: the registry's and those of kept results."""
+    urls = {f"TOOLFORMER_TOOL_{name.upper()}_URL" for name in packaged().names()}
+    return urls | {"TOOLFORMER_TOOLS", "TOOLFORMER_CACHE_URL", "TOOLFORMER_CACHE_SIZE", "TOOLFORMER_CACHE_AGE"}
+
+
+def packaged() -> ToolRegistry:
+    """The tools as they come."""
+    return ToolRegistry.load(files=[], environ={})
+
+
+@cache
+def servers() -> dict[str, Server]:
+    """The five tool services and the gateway, by their names in images and manifests (``wiki-search``)."""
+    found = {}
+    for tool, service in SERVICES.items():
+        port = int(packaged().get(tool).url.rpartition(":")[2])
+        prefix = f"TOOLFORMER_{service.upper()}_"
+        app = importlib.import_module(f"services.{service}.app")
+        classes: list[type[BaseSettings]] = [ServerSettings]
+        classes += [one for one in vars(app).values() if isinstance(one, type) and issubclass(one, BaseSettings)]
+        own = {
+            str(field.validation_alias or prefix + name.upper())
+            for settings in classes
+            for name, field in settings.model_fields.items()
+        }
+        name = service.replace("_", "-")
+        folder = ROOT / "services" / service
+        found[name] = Server(name, folder, f"services.{service}", port, prefix, frozenset(own))
+    own = {variable(name) for name in GatewaySettings.model_fields} | tool_variables()
+    folder = ROOT / "inference_gateway"
+    prefix = "TOOLFORMER_GATEWAY_"
+    found[GATEWAY] = Server(GATEWAY, folder, "inference_gateway", GATEWAY_PORT, prefix, frozenset(own))
+    return found
+
+
+def job_variables() -> set[str]:
+    """Variables that the stages read."""
+    return tool_variables() | RANKS
+
+
+def paths_of(server: Server) -> set[str]:
+    """The paths that a server answers to GET."""
+    app = app_of(server)
+    return {route.path for route in app.routes if "GET" in (getattr(route, "methods", None) or ())}  # type: ignore[attr-defined]
+
+
+def app_of(server: Server) -> FastAPI:
+    """The server's app, not started."""
+    if server.name == GATEWAY:
+        from inference_gateway.backends.base import Backend
+        from inference_gateway.http import create_app
+
+        def no_backend() -> Backend:
+            raise NotImplementedError
+
+        return create_app(no_backend, packaged(), GatewaySettings())
+    app = importlib.import_module(f"{server.module}.app").build_app()
+    assert isinstance(app, FastAPI)
+    return app
+
+
+def unknown_variables(names: set[str], known: set[str] | frozenset[str]) -> set[str]:
+    """Those of ``names`` that nobody reads."""
+    return {name for name in names if name not in known and not OF_OTHERS.fullmatch(name)}
+
+
+def module_exists(module: str) -> bool:
+    """Whether ``python -m module`` would run something."""
+    spec = importlib.util.find_spec(module)
+    if spec is not None and spec.submodule_search_locations is not None:
+        return importlib.util.find_spec(f"{module}.__main__") is not None
+    return spec is not None

@@ -1,0 +1,113 @@
+"""The Dockerfiles: the same head, the rights of nobody, and nothing in them that the code does not know."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.deploy.code_facts import ROOT, servers, unknown_variables
+from tests.deploy.dockerfile import copied, last_stage, pairs, read
+
+SERVERS = ["calculator", "calendar", "wiki-search", "question-answering", "translation", "gateway"]
+FOLDERS = {"jobs": ROOT / "training_jobs"}
+IMAGES = [*SERVERS, "jobs"]
+WITH_TORCH = {"question-answering", "gateway", "jobs"}
+ROOMS = {"toolformer", "http_api", "language_model", "services", "inference_gateway", "demo_world", "training_jobs"}
+
+
+def dockerfile(image: str) -> Path:
+    folder = FOLDERS[image] if image in FOLDERS else servers()[image].folder
+    return folder / "Dockerfile"
+
+
+def test_every_dockerfile_is_looked_at() -> None:
+    assert {dockerfile(image) for image in IMAGES} == {
+        path for path in ROOT.rglob("Dockerfile") if "tests" not in path.parts and ".venv" not in path.parts
+    }
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_images_share_their_head(image: str) -> None:
+    """Equal instructions are one layer on disk and one step of a build; torch is installed once for all who need it."""
+    stage = last_stage(read(dockerfile(image)))
+    reference = last_stage(read(dockerfile("gateway")))
+    shared = 6 if image in WITH_TORCH else 3
+    own = [one.rest.removesuffix(" AS service") for one in stage[:shared]]
+    assert own == [one.rest for one in reference[:shared]]
+    assert own[0] == "python:3.11-slim"
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_images_run_as_a_fixed_user_and_say_what_they_are(image: str) -> None:
+    stage = last_stage(read(dockerfile(image)))
+    assert [one.rest for one in stage if one.name == "USER"] == ["10001:10001"]
+    assert "10001" in (ROOT / "docker/image/prepare").read_text()
+    labels = pairs(stage, "LABEL")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert labels["org.opencontainers.image.title"] == f"toolformer-{image}"
+    assert labels["org.opencontainers.image.version"] == version
+    assert labels["org.opencontainers.image.licenses"] == "Apache-2.0"
+    assert labels["org.opencontainers.image.description"]
+
+
+@pytest.mark.parametrize("image", SERVERS)
+def test_ports_modules_and_variables_are_the_codes(image: str) -> None:
+    server, stage = servers()[image], last_stage(read(dockerfile(image)))
+    by_name = {one.name: one.rest for one in stage}
+    assert by_name["EXPOSE"] == str(server.port)
+    assert json.loads(by_name["CMD"]) == ["python", "-m", server.module]
+    check = json.loads(by_name["HEALTHCHECK"].partition(" CMD ")[2])
+    assert check == ["healthy", f"{server.prefix}PORT", str(server.port)]
+    environment = pairs(stage, "ENV")
+    assert environment[f"{server.prefix}HOST"] == "0.0.0.0"
+    assert not unknown_variables(set(environment), server.variables)
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_images_hold_what_the_role_imports_and_no_more(image: str) -> None:
+    stage = last_stage(read(dockerfile(image)))
+    sources = copied(stage)
+    for source in sources:
+        fitting = source.replace("${TORCH}", "cpu"), source.replace("${TORCH}", "cuda")
+        assert all((ROOT / one).exists() for one in fitting), source
+    rooms = [source for source in sources if source.split("/")[0] in ROOMS]
+    held = {Path(source).with_suffix("") for source in rooms}
+    needed: set[str] = set()
+    for source in rooms:
+        for file in [ROOT / source] if source.endswith(".py") else (ROOT / source).rglob("*.py"):
+            if not re.search(r"(train|convert|evaluate|build_|imagining|published|bundled)", file.name):
+                needed |= _top_level_imports(file)
+    missing = {
+        name
+        for name in needed
+        if name.split(".")[0] in ROOMS and not any(Path(*name.split(".")).is_relative_to(one) for one in held)
+    }
+    assert missing <= {"services"}
+    packages = "".join(
+        (ROOT / one).read_text() for one in sources if one.startswith("requirements/") and "$" not in one
+    )
+    assert any("requirements/torch-" in one for one in sources) == (image in WITH_TORCH)
+    assert not re.search(r"^(torch|pytest|ruff|mypy)==", packages, re.MULTILINE)
+
+
+def _top_level_imports(file: Path) -> set[str]:
+    """Modules imported when the file is; what functions import is another matter."""
+    found = set()
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+    return found
+
+
+def test_nothing_needless_is_sent_to_builds() -> None:
+    ignored = (ROOT / ".dockerignore").read_text().splitlines()
+    assert {".*", "tests", "docs", "k8s", "var"} <= set(ignored)
+    needed = {source.split("/")[0] for image in IMAGES for source in copied(read(dockerfile(image)))} | {"docker"}
+    assert not needed & set(ignored)
