@@ -15,6 +15,7 @@ from pydantic_settings import BaseSettings
 
 from cli.components import GATEWAY, GATEWAY_PORT, SERVICES
 from inference_gateway.settings import GatewaySettings, variable
+from language_model.native import prebuilt
 from services.base.command import ServerSettings
 from toolformer.tools import ToolRegistry
 
@@ -68,7 +69,7 @@ def servers() -> dict[str, Server]:
         name = service.replace("_", "-")
         folder = ROOT / "services" / service
         found[name] = Server(name, folder, f"services.{service}", port, prefix, frozenset(own))
-    own = {variable(name) for name in GatewaySettings.model_fields} | tool_variables()
+    own = {variable(name) for name in GatewaySettings.model_fields} | tool_variables() | {prebuilt.VARIABLE}
     folder = ROOT / "inference_gateway"
     prefix = "TOOLFORMER_GATEWAY_"
     found[GATEWAY] = Server(GATEWAY, folder, "inference_gateway", GATEWAY_PORT, prefix, frozenset(own))
