@@ -54,7 +54,8 @@ def article(number: int, *, seed: int) -> Article:
     text, truths, named = prose(rng)
     day = named or calendar.draw_date(rng, held_out=False)
     title = _title(rng)
-    if rng.random() < _TITLE_SHARE:
+    # A foreign sentence's paragraph is the whole article, so that its document stays one.
+    if rng.random() < _TITLE_SHARE and not any(truth.tool == "MT" for truth in truths):
         text, truths = f"{title}\n{text}", tuple(replace(t, offset=t.offset + len(title) + 1) for t in truths)
     dated = rng.random() < (_DATED_IF_NAMED if named else _DATED_SHARE)
     return Article(number, address(rng, title, day, dated=dated), day, title, text, truths)

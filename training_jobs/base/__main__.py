@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from rich.progress import track
 
+from demo_world.splits import stable_hash
 from toolformer.api_call import neutralise
 from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
 from toolformer.tool_client import ErrorCode, ToolClient
@@ -54,7 +55,9 @@ def make_base_corpus(
     tokenizer = train_tokenizer(texts_for_vocabulary(kept[:_VOCABULARY_TEXTS], registry, results.get))
     save_tokenizer(tokenizer, out)
     encoder = RowEncoder(tokenizer, registry, results.get)
-    tokens = Tokens.of([encoder.encode(row) for row in track(kept, "encode")])
+    tokens = Tokens.of(
+        [encoder.encode(row, begin=begins(number, seed=seed)) for number, row in enumerate(track(kept, "encode"))]
+    )
     tokens.save(out)
     manifest = {
         "seed": seed,
@@ -71,6 +74,11 @@ def make_base_corpus(
     }
     (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
+
+
+def begins(number: int, *, seed: int) -> bool:
+    """Whether the ``number``-th text has a begin-of-text mark: half do, as texts are read with and without it."""
+    return stable_hash("begin", str(seed), str(number)) % 2 == 0
 
 
 async def _ask(drawn: Sequence[Row], registry: ToolRegistry, cache: ResultCache | None) -> dict[Heading, str]:

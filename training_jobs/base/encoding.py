@@ -26,14 +26,15 @@ class RowEncoder:
         self._registry = registry
         self._outputs = outputs
 
-    def encode(self, row: Row) -> tuple[list[int], list[bool]]:
-        """Ids of the row, and whether each is learned; headings and prompts are read, not learned.
+    def encode(self, row: Row, *, begin: bool = False) -> tuple[list[int], list[bool]]:
+        """Ids of the row, and whether each is learned; headings and prompts are read, not learned. ``begin`` puts the
+        end-of-text mark before it as well, as what scores texts does (GPT-2's way to mark a beginning).
 
         Raises:
             MalformedCall: if a result is empty.
         """
-        ids: list[int] = []
-        learned: list[bool] = []
+        ids = [self._end_of_text] * begin
+        learned = [False] * begin
         for part in row.parts:
             new = self._heading(part) if isinstance(part, Heading) else self._shown(part)
             ids += new

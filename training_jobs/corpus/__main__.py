@@ -2,14 +2,17 @@
 
     python -m training_jobs.corpus generate --out WEB --documents 5000
     python -m training_jobs.corpus select WEB/*.json.gz --out C --language-id lid.176.ftz
+    python -m training_jobs.corpus precision --truth WEB/truth.jsonl FILTERED.jsonl
 
 ``generate`` writes articles of the demo world as CCNet's shards, and to ``truth.jsonl`` the calls that help in them,
 for measuring. ``select`` reads such shards, or other texts, and writes ``C/<Tool>.jsonl`` and ``C/counts.json``.
+``precision`` reads what the filter made of generated texts, and says how many calls were right before and after it.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from rich.table import Table
 from toolformer.tools import ToolConfigError, ToolRegistry, UnknownTool
 from training_jobs.corpus.generated import SHARD_DOCUMENTS, generate
 from training_jobs.corpus.language_id import FastTextLanguages
+from training_jobs.corpus.precision import WORDS_BEFORE, load_truth, measure, read_annotated
 from training_jobs.corpus.readers import CorpusError, Read, read
 from training_jobs.corpus.selecting import Counts, Selector, Settings, select_files
 from training_jobs.corpus.tokens import model_spans, word_spans
@@ -28,7 +32,7 @@ from training_jobs.corpus.tokens import model_spans, word_spans
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line of this job."""
     parser = argparse.ArgumentParser(prog="python -m training_jobs.corpus", description="Make the corpus C.")
-    commands = parser.add_subparsers(required=True, metavar="generate|select")
+    commands = parser.add_subparsers(required=True, metavar="generate|select|precision")
     generating = commands.add_parser("generate", help="write articles of the demo world in CCNet's form")
     generating.add_argument("--out", type=Path, required=True, help="directory for the shards and truth.jsonl")
     generating.add_argument("--documents", type=_positive, default=5_000, help="articles to write, at least 1")
@@ -46,6 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     selecting.add_argument("--seed", type=int, default=0, help="draws the one in a hundred with three numbers only")
     selecting.set_defaults(run=_select)
+    measuring = commands.add_parser("precision", help="how many calls on generated texts are right, by the truth")
+    measuring.add_argument("files", type=Path, nargs="+", help="executed or filtered texts, JSON lines")
+    measuring.add_argument("--truth", type=Path, required=True, help="the truth.jsonl that generate wrote")
+    measuring.add_argument(
+        "--words-before", type=int, default=WORDS_BEFORE, help="how many words before its answer a call may stand"
+    )
+    measuring.add_argument("--json", type=Path, help="file for the figures as JSON")
+    measuring.set_defaults(run=_measure)
     options = parser.parse_args(arguments)
     try:
         options.run(options)
@@ -73,6 +85,24 @@ def _select(options: argparse.Namespace) -> None:
 def _read_all(files: Sequence[Path]) -> Iterator[Read]:
     for file in track(files, "read"):
         yield from read(file)
+
+
+def _measure(options: argparse.Namespace) -> None:
+    found = measure(read_annotated(options.files), load_truth(options.truth), words_before=options.words_before)
+    table = Table("tool", "candidates", "right", "kept", "right", "places", "found", "kept", title="right calls")
+    for tool, precision in found.items():
+        table.add_row(
+            tool, f"{precision.candidates:,}", _share(precision.before), f"{precision.kept:,}",
+            _share(precision.after), f"{precision.places:,}", f"{precision.found:,}", f"{precision.found_kept:,}",
+        )  # fmt: skip
+    Console().print(table)
+    if options.json:
+        figures = {tool: precision.as_json() for tool, precision in found.items()}
+        options.json.write_text(json.dumps(figures, indent=2) + "\n")
+
+
+def _share(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
 
 
 def _show(counts: Counts) -> None:
