@@ -46,6 +46,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     selecting.add_argument("--language-id", type=Path, help="fastText classifier, such as lid.176.ftz; MT needs it")
     selecting.add_argument("--tokenizer", type=Path, help="the model's tokenizer.json, to count its tokens; else words")
     selecting.add_argument(
+        "--max-tokens",
+        type=_positive,
+        help="cut longer texts, at lines and sentences, into documents of at most so many",
+    )
+    selecting.add_argument(
         "--language", default="en", help="leave out texts that their file says are in another; 'any' for none"
     )
     selecting.add_argument("--seed", type=int, default=0, help="draws the one in a hundred with three numbers only")
@@ -76,6 +81,7 @@ def _select(options: argparse.Namespace) -> None:
         language=None if options.language == "any" else options.language,
         seed=options.seed,
         spans=model_spans(options.tokenizer) if options.tokenizer else word_spans,
+        max_tokens=options.max_tokens,
     )
     languages = FastTextLanguages(options.language_id) if options.language_id else None
     counts = select_files(_read_all(options.files), options.out, Selector(tools, settings, languages))
@@ -106,17 +112,17 @@ def _share(value: float | None) -> str:
 
 
 def _show(counts: Counts) -> None:
-    table = Table(title=f"{counts.read:,} texts read")
+    table = Table(title=f"{counts.read:,} texts read, {counts.judged:,} judged")
     table.add_column("tool")
     table.add_column("texts", justify="right")
     table.add_column("share", justify="right")
     table.add_column("reason")
     for reason, number in counts.left_out.most_common():
-        table.add_row("(left out)", f"{number:,}", f"{number / counts.read:.1%}", reason)
+        table.add_row("(left out)", f"{number:,}", "", reason)
     for tool in counts.kept:
         for verdict, found in (("kept", counts.kept[tool]), ("dropped", counts.dropped[tool])):
             for reason, number in found.most_common():
-                table.add_row(tool, f"{number:,}", f"{number / counts.read:.1%}", f"{verdict}: {reason}")
+                table.add_row(tool, f"{number:,}", f"{number / max(1, counts.judged):.1%}", f"{verdict}: {reason}")
     Console().print(table)
 
 

@@ -12,6 +12,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, Final
 
+from training_jobs.corpus.cutting import cut
 from training_jobs.corpus.foreign_parts import KEPT, foreign_paragraphs
 from training_jobs.corpus.language_id import Languages
 from training_jobs.corpus.numbers_in_text import judge_calculator
@@ -30,18 +31,22 @@ DATED: Final = "a date"
 @dataclass(frozen=True, slots=True)
 class Settings:
     """``language``: texts that their file says are in another are left out (``None``: none is). ``seed`` draws the
-    texts that have three numbers and no more. ``spans`` says what a token is."""
+    texts that have three numbers and no more. ``spans`` says what a token is. Texts of more than ``max_tokens`` are cut
+    into several (``None``: they stay whole)."""
 
     language: str | None = "en"
     seed: int = 0
     spans: TokenSpans = word_spans
+    max_tokens: int | None = None
 
 
 @dataclass(slots=True)
 class Counts:
-    """How many texts were read, left out at once, and for each tool kept and dropped, by reason."""
+    """How many texts were read, left out at once, and for each tool kept and dropped, by reason; ``judged`` counts a
+    text that was cut as often as it has pieces."""
 
     read: int = 0
+    judged: int = 0
     left_out: Counter[str] = field(default_factory=Counter)
     kept: dict[str, Counter[str]] = field(default_factory=dict)
     dropped: dict[str, Counter[str]] = field(default_factory=dict)
@@ -51,6 +56,7 @@ class Counts:
         """Plain values, in a fixed order."""
         return {
             "read": self.read,
+            "judged": self.judged,
             "left out": dict(sorted(self.left_out.items())),
             "tools": {
                 tool: {
@@ -97,10 +103,13 @@ class Selector:
             if reason := self._useless(text):
                 self.counts.left_out[reason] += 1
                 continue
-            for tool in self.tools:
-                kept, reason = self._judge(tool, document)
-                (self.counts.kept if kept else self.counts.dropped)[tool][reason] += 1
-                yield from ((tool, one) for one in kept)
+            limit = self._settings.max_tokens
+            for piece in cut(document, limit, self._settings.spans) if limit else (document,):
+                self.counts.judged += 1
+                for tool in self.tools:
+                    kept, reason = self._judge(tool, piece)
+                    (self.counts.kept if kept else self.counts.dropped)[tool][reason] += 1
+                    yield from ((tool, one) for one in kept)
 
     def _useless(self, text: Read) -> str | None:
         if not text.document.text.strip():

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import parse_qs, unquote, urlsplit
 
-FIRST_DAY: Final = datetime.date(1991, 1, 1)
+FIRST_DAY: Final = datetime.date(1990, 1, 1)
 """No page of the Web is older."""
 LAST_DAY: Final = datetime.date(2049, 12, 31)
 
