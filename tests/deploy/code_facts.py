@@ -81,10 +81,10 @@ def job_variables() -> set[str]:
     return tool_variables() | RANKS
 
 
-def paths_of(server: Server) -> set[str]:
+@cache
+def paths_of(name: str) -> set[str]:
     """The paths that a server answers to GET."""
-    app = app_of(server)
-    return {route.path for route in app.routes if "GET" in (getattr(route, "methods", None) or ())}  # type: ignore[attr-defined]
+    return {path for path, ways in app_of(servers()[name]).openapi()["paths"].items() if "get" in ways}
 
 
 def app_of(server: Server) -> FastAPI:
