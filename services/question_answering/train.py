@@ -56,7 +56,8 @@ _VOCABULARY_QUESTIONS: Final = 20_000
 @dataclass(frozen=True, slots=True)
 class Recipe:
     """What a run is. The retriever sees ``distractors`` beside each passage that answers, the reader that passage
-    alone. ``passage_words`` is where passages are cut."""
+    alone. After its steps, a model is drilled in what it still got wrong. ``passage_words`` is where passages are
+    cut."""
 
     seed: int = 0
     batch: int = 64
@@ -65,10 +66,12 @@ class Recipe:
     max_tokens: int = 160
     checkpoint_every: int = 200
     retriever_steps: int = 3200
+    retriever_drill: int = 1600
     retriever_rate: float = 1e-3
     retriever_width: int = 192
     retriever_layers: int = 2
     reader_steps: int = 4000
+    reader_drill: int = 1600
     reader_rate: float = 2e-3
     reader_width: int = 128
     encoder_layers: int = 3
@@ -77,10 +80,11 @@ class Recipe:
 
     def schedule(self, part: Part) -> Schedule:
         """How long and how fast ``part`` learns."""
-        steps, rate = {
-            RETRIEVER: (self.retriever_steps, self.retriever_rate), READER: (self.reader_steps, self.reader_rate)
-        }[part]  # fmt: skip
-        return Schedule(steps, rate, checkpoint_every=self.checkpoint_every)
+        steps, drill, rate = {
+            RETRIEVER: (self.retriever_steps, self.retriever_drill, self.retriever_rate),
+            READER: (self.reader_steps, self.reader_drill, self.reader_rate),
+        }[part]
+        return Schedule(steps, rate, drill, checkpoint_every=self.checkpoint_every)
 
 
 class Models:
@@ -178,18 +182,22 @@ class Training:
         """
         recipe, models = self.recipe, self.models
         data = TrainingSet(_passages(recipe.passage_words), seed=recipe.seed, distractors=recipe.distractors)
+        schedule = recipe.schedule(part)
+
+        @lru_cache(maxsize=1)
+        def pool(number: int) -> list[list[Example]]:
+            return data.batches(number, recipe.batch, drill=number * POOL >= schedule.steps)
+
+        def lesson(step: int) -> list[Example]:
+            numbers = range(step * recipe.batch, (step + 1) * recipe.batch)
+            return [data.for_reader(number, drill=step >= schedule.steps) for number in numbers]
+
         if part == RETRIEVER:
-            pool = lru_cache(maxsize=1)(lambda number: data.batches(number, recipe.batch))
-            run = TrainingRun(self.out / part, models.retriever, recipe, recipe.schedule(part))
+            run = TrainingRun(self.out / part, models.retriever, recipe, schedule)
             run.train(lambda step: models.retriever_loss(pool(step // POOL)[step % POOL]), stop_after=stop_after)
         else:
-            run = TrainingRun(self.out / part, models.reader, recipe, recipe.schedule(part))
-            run.train(
-                lambda step: models.reader_loss(
-                    [data.for_reader(number) for number in range(step * recipe.batch, (step + 1) * recipe.batch)]
-                ),
-                stop_after=stop_after,
-            )
+            run = TrainingRun(self.out / part, models.reader, recipe, schedule)
+            run.train(lambda step: models.reader_loss(lesson(step)), stop_after=stop_after)
         save_part(models, self.out / "model", part)
 
 

@@ -36,6 +36,12 @@ _READER_PRACTICE: Final = {
     "language code": 2.0, "subdivision code": 2.0,
 }  # fmt: skip
 """Answers that stand among others of their kind, or have many tokens."""
+_RETRIEVER_DRILL: Final = {"city time zone": 14.0, "city currency": 6.0, "city distance": 3.0, "city place": 3.0}
+_READER_DRILL: Final = {
+    "holiday date": 20.0, "country population": 4.0, "subdivision code": 4.0, "currency code": 3.0,
+    "country two-letter code": 3.0, "language code": 3.0, "county code": 2.0,
+}  # fmt: skip
+"""What was still answered wrongly after the first steps of a run."""
 _RENAMED: Final = 0.7
 _ANSWERED_OTHERWISE: Final = 0.75
 """Shares of the examples that happen in another world."""
@@ -92,7 +98,7 @@ class TrainingSet:
         asked = questions.question(number, seed=self._seed)
         return self.of_question(asked, random.Random(f"{self._seed}-{number}"))
 
-    def batches(self, pool: int, size: int) -> list[list[Example]]:
+    def batches(self, pool: int, size: int, *, drill: bool = False) -> list[list[Example]]:
         """The retriever's batches of ``size`` examples for the steps from ``pool * POOL`` on.
 
         A batch is what a passage is told apart from. Drawn at random, few of its passages say the same of another
@@ -100,7 +106,7 @@ class TrainingSet:
         every other pool, end) alike. Raises LookupError as `example` does.
         """
         numbers = range(pool * POOL * size, (pool + 1) * POOL * size)
-        examples = [self.for_retriever(number) for number in numbers]
+        examples = [self.for_retriever(number, drill=drill) for number in numbers]
         mixed = round(_MIXED * POOL) * size
         direction = 1 if pool % 2 == 0 else -1
         alike = sorted(examples[mixed:], key=lambda example: (example.relation, example.name[::direction]))
@@ -109,11 +115,11 @@ class TrainingSet:
         random.Random(f"batches-{self._seed}-{pool}").shuffle(batches)
         return batches
 
-    def for_retriever(self, number: int) -> Example:
+    def for_retriever(self, number: int, *, drill: bool = False) -> Example:
         """Example ``number`` with another name for its thing in seven of ten; one in two has a distractor that is the
         very passage, about a thing whose name is half the same. Raises LookupError as `example` does."""
         rng = random.Random(f"retriever-{self._seed}-{number}")
-        example = self._renamed(self._drawn(number, rng, _RETRIEVER_PRACTICE), rng)
+        example = self._renamed(self._drawn(number, rng, _RETRIEVER_DRILL if drill else _RETRIEVER_PRACTICE), rng)
         if not example.distractors or rng.random() >= _NEAR_NAMES:
             return example
         name, other = example.name, rng.choice(self._names)
@@ -122,12 +128,12 @@ class TrainingSet:
             return example
         return replace(example, distractors=(*example.distractors[:-1], near))
 
-    def for_reader(self, number: int) -> Example:
+    def for_reader(self, number: int, *, drill: bool = False) -> Example:
         """Example ``number`` with another name for its thing in seven of ten, and another answer in three of four:
         other digits in a number; for words the answer to a question of the same kind, or the title of any page. Raises
         LookupError as `example` does."""
         rng = random.Random(f"reader-{self._seed}-{number}")
-        example = self._renamed(self._drawn(number, rng, _READER_PRACTICE), rng)
+        example = self._renamed(self._drawn(number, rng, _READER_DRILL if drill else _READER_PRACTICE), rng)
         if rng.random() >= _ANSWERED_OTHERWISE or example.answer in example.gold.heading:
             return example
         if any(character.isalpha() for character in example.answer):

@@ -19,23 +19,35 @@ _LOG: Final = "loss.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """How long and how fast a model learns. ``warmup`` is a share of ``steps``; the rate falls along a cosine to a
-    fiftieth of ``peak_rate``."""
+    """How long and how fast a model learns: ``steps`` in which the rate climbs to ``peak_rate`` (``warmup``, a share
+    of them) and falls along a cosine to a fiftieth of it, then ``drill_steps`` in which it falls once more, from half
+    of it (a warm restart; Loshchilov and Hutter, 2017)."""
 
     steps: int
     peak_rate: float
+    drill_steps: int = 0
     warmup: float = 0.05
     weight_decay: float = 0.01
     clip: float = 1.0
     checkpoint_every: int = 200
 
+    @property
+    def all_steps(self) -> int:
+        """Steps of the whole run."""
+        return self.steps + self.drill_steps
+
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number (from 0)."""
+        if step >= self.steps:
+            return _cosine((step - self.steps) / self.drill_steps, 0.5 * self.peak_rate, 0.02 * self.peak_rate)
         warm = max(1, round(self.warmup * self.steps))
         if step < warm:
             return self.peak_rate * (step + 1) / warm
-        progress = (step - warm) / max(1, self.steps - warm)
-        return self.peak_rate * (0.02 + 0.98 * (1 + math.cos(math.pi * progress)) / 2)
+        return _cosine((step - warm) / max(1, self.steps - warm), self.peak_rate, 0.02 * self.peak_rate)
+
+
+def _cosine(progress: float, first: float, last: float) -> float:
+    return last + (first - last) * (1 + math.cos(math.pi * progress)) / 2
 
 
 class TrainingRun:
@@ -60,7 +72,7 @@ class TrainingRun:
     def train(self, loss_of: Callable[[int], Tensor], *, stop_after: int | None = None) -> None:
         """Go on to the last step, or to ``stop_after``; ``loss_of`` gives the loss of a step."""
         schedule = self._schedule
-        last = schedule.steps if stop_after is None else min(schedule.steps, stop_after)
+        last = schedule.all_steps if stop_after is None else min(schedule.all_steps, stop_after)
         with (self._folder / _LOG).open("a", buffering=1) as log:
             while self.step < last:
                 began = time.perf_counter()

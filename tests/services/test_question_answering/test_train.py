@@ -19,12 +19,13 @@ from services.question_answering.index_folder import open_index
 from services.question_answering.passages import Passage
 from services.question_answering.train import PARTS, Models, Recipe, Training, save_part
 from services.question_answering.training_data import POOL, TrainingSet, bundled_passages
+from services.question_answering.training_run import Schedule
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the vocabulary is learned from the whole encyclopedia
 
 SMALL = Recipe(
-    batch=8, distractors=1, checkpoint_every=2, retriever_steps=6, retriever_width=32, retriever_layers=1,
-    reader_steps=6, reader_width=32, encoder_layers=1, decoder_layers=1, head_width=16,
+    batch=8, distractors=1, checkpoint_every=2, retriever_steps=4, retriever_drill=2, retriever_width=32,
+    retriever_layers=1, reader_steps=4, reader_drill=2, reader_width=32, encoder_layers=1, decoder_layers=1, head_width=16,
 )  # fmt: skip
 
 
@@ -44,9 +45,9 @@ def straight(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Models]:
 
 def losses(out: Path) -> list[float]:
     found = []
-    for part, steps in zip(PARTS, (SMALL.retriever_steps, SMALL.reader_steps), strict=True):
+    for part in PARTS:
         lines = [json.loads(line) for line in (out / part / "loss.jsonl").read_text().splitlines()]
-        assert [line["step"] for line in lines] == list(range(1, steps + 1))
+        assert [line["step"] for line in lines] == list(range(1, SMALL.schedule(part).all_steps + 1))
         found += [line["loss"] for line in lines]
     return found
 
@@ -60,6 +61,16 @@ def test_a_killed_run_ends_as_one_that_was_not(straight: tuple[Path, Models], tm
         (resumed.retriever.state_dict(), straight[1].retriever.state_dict()),
     ):
         assert all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items())
+
+
+def test_the_rate_climbs_falls_and_starts_once_more_from_half() -> None:
+    schedule = Schedule(steps=100, peak_rate=1.0, drill_steps=50)
+    rates = [schedule.rate(step) for step in range(schedule.all_steps)]
+    assert rates[:5] == [0.2, 0.4, 0.6, 0.8, 1.0]
+    assert rates[5:100] == sorted(rates[5:100], reverse=True)
+    assert rates[99] == pytest.approx(0.02, abs=0.001)
+    assert rates[100] == 0.5
+    assert rates[100:] == sorted(rates[100:], reverse=True)
 
 
 def test_another_recipe_may_not_go_on_in_its_folder(straight: tuple[Path, Models]) -> None:
