@@ -25,7 +25,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the vocabulary is l
 
 SMALL = Recipe(
     batch=8, distractors=1, checkpoint_every=2, retriever_steps=4, retriever_drill=2, retriever_width=32,
-    retriever_layers=1, reader_steps=4, reader_drill=2, reader_width=32, encoder_layers=1, decoder_layers=1, head_width=16,
+    retriever_layers=1, reader_steps=4, reader_drill=2, reader_width=32, encoder_layers=1, decoder_layers=1,
+    head_width=16,
 )  # fmt: skip
 
 
