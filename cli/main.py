@@ -210,10 +210,13 @@ def doctor(
 
 
 def _forward(parent: typer.Typer, name: str, module: str, told: str) -> None:
-    """Add a subcommand whose options are those of ``module``'s own ``main(arguments)``."""
+    """Add a subcommand whose options are those of ``module``'s own ``main(arguments)`` (a package's ``__main__``)."""
 
     def run(context: typer.Context) -> None:
-        main: Callable[[list[str]], int | None] = importlib.import_module(module).main
+        found = importlib.import_module(module)
+        if hasattr(found, "__path__"):
+            found = importlib.import_module(f"{module}.__main__")
+        main: Callable[[list[str]], int | None] = found.main
         raise typer.Exit(main(list(context.args)) or 0)
 
     run.__doc__ = f"{told} Runs `python -m {module}`, which has the options: `--help` lists them."

@@ -44,6 +44,8 @@ async def test_version() -> None:
     ("command", "option"),
     [
         (["evaluate"], "--gateway"),
+        pytest.param(["jobs", "corpus"], "generate", marks=pytest.mark.slow),
+        pytest.param(["jobs", "base"], "--texts", marks=pytest.mark.slow),
         pytest.param(["jobs", "demonstrations"], "--documents", marks=pytest.mark.slow),
         pytest.param(["jobs", "pretrain"], "--corpus", marks=pytest.mark.slow),
         (["index", "wiki"], "--pages"),
