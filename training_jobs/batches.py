@@ -79,6 +79,10 @@ class Batch:
     ids: Tensor
     learned: Tensor
 
+    def to(self, device: torch.device) -> Batch:
+        """The batch on another device."""
+        return Batch(self.ids.to(device), self.learned.to(device))
+
 
 def epoch_batches(tokens: Tokens, *, batch_tokens: int, max_length: int, seed: int, epoch: int) -> list[list[int]]:
     """The documents of each batch of one epoch: at most ``batch_tokens`` tokens a batch, padding and all.

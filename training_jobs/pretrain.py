@@ -79,9 +79,11 @@ def batch_loss(model: GPTJ, batch: Batch) -> Tensor:
     return F.cross_entropy(model.lm_head(hidden).float(), batch.ids[:, 1:][learned])
 
 
-def pretrain(corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None = None) -> GPTJ:
-    """Train (or go on training) in ``out`` and return the model; ``stop_after`` ends this process's part after so
-    many steps.
+def pretrain(
+    corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None = None, device: str | torch.device = "cpu"
+) -> GPTJ:
+    """Train (or go on training) in ``out`` and return the model, on the CPU; ``stop_after`` ends this process's part
+    after so many steps. ``device`` is where the work is done; a run may go on on another.
 
     Raises:
         FileNotFoundError: if the corpus has not been made.
@@ -95,7 +97,8 @@ def pretrain(corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None 
         vocab_size=vocabulary, n_positions=recipe.positions, n_embd=recipe.width, n_layer=recipe.layers,
         n_head=recipe.heads, rotary_dim=recipe.rotary_dim, bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
-    model = GPTJ.from_config(config, seed=recipe.seed).train()
+    device = torch.device(device)
+    model = GPTJ.from_config(config, seed=recipe.seed).to(device).train()
     optimizer = _optimizer(model, recipe)
     step = _resume(out, recipe, model, optimizer)
     last = recipe.steps if stop_after is None else min(recipe.steps, step + stop_after)
@@ -106,7 +109,7 @@ def pretrain(corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None 
         bar = progress.add_task("pretrain", total=recipe.steps, completed=step, loss=math.nan, speed=0.0)
         while step < last:
             began = time.perf_counter()
-            batch = next(batches)
+            batch = next(batches).to(device)
             loss = _train_step(model, optimizer, batch, recipe, step)
             step += 1
             speed = batch.ids.numel() / (time.perf_counter() - began)
@@ -118,6 +121,7 @@ def pretrain(corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None 
             if step % recipe.checkpoint_every == 0 or step == last:
                 log.flush()
                 _save_state(out, recipe, model, optimizer, step)
+    model = model.cpu()
     if step == recipe.steps:
         model.save_pretrained(out / "model")
         shutil.copyfile(corpus / "tokenizer.json", out / "model" / "tokenizer.json")
@@ -125,13 +129,17 @@ def pretrain(corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None 
 
 
 @contextlib.contextmanager
-def _products_in(precision: Precision) -> Iterator[None]:
+def _products_in(precision: Precision, device: torch.device) -> Iterator[None]:
     """Matrix products in ``precision``: in bfloat16, where a processor has units for it, twice as fast.
 
-    Short texts attend fastest as two plain products, and only where these may stay in bfloat16 too.
+    On a CPU short texts attend fastest as two plain products, and only where these may stay in bfloat16 too.
     """
     if precision == "float32":
         yield
+        return
+    if device.type != "cpu":
+        with torch.autocast(device.type, torch.bfloat16):
+            yield
         return
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # of every device, despite its name
     try:
@@ -145,7 +153,7 @@ def _train_step(model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, rec
     for group in optimizer.param_groups:
         group["lr"] = recipe.rate(step)
     # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
-    with _products_in(recipe.precision):
+    with _products_in(recipe.precision, batch.ids.device):
         loss = batch_loss(model, batch)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]
@@ -175,7 +183,7 @@ def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optim
     if not (out / _STATE).exists():
         log.write_text("")
         return 0
-    state: dict[str, Any] = torch.load(out / _STATE, weights_only=True)
+    state: dict[str, Any] = torch.load(out / _STATE, weights_only=True, map_location=next(model.parameters()).device)
     if state["recipe"] != asdict(recipe):
         changed = sorted(name for name, value in asdict(recipe).items() if state["recipe"].get(name) != value)
         raise ValueError(f"{out} holds a run of another recipe ({', '.join(changed)} differ): give another --out")
@@ -206,10 +214,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
             f"--{name.replace('_', '-')}", type=kind, required=required, default=None if required else field.default,
             choices=get_args(Precision) if name == "precision" else None,
         )  # fmt: skip
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), help="where to train; on a GPU if there is one, by default"
+    )
     options = vars(parser.parse_args(arguments))
-    corpus, out = options.pop("corpus"), options.pop("out")
+    corpus, out, device = options.pop("corpus"), options.pop("out"), options.pop("device")
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        parser.error("--device cuda: torch finds no GPU here; leave it out, or install requirements/torch-cuda.txt")
+    device = device or ("cuda" if has_gpu else "cpu")
     try:
-        pretrain(corpus, out, Recipe(**options))
+        pretrain(corpus, out, Recipe(**options), device=device)
     except (FileNotFoundError, ValueError) as error:
         parser.error(str(error))
     print(f"model: {out / 'model'}")

@@ -16,7 +16,7 @@ import torch
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from training_jobs.batches import Tokens, batches_from, epoch_batches, make_batch
-from training_jobs.pretrain import Recipe, batch_loss, main, pretrain
+from training_jobs.pretrain import Precision, Recipe, batch_loss, main, pretrain
 from training_jobs.tokenizer import save_tokenizer, train_tokenizer
 
 TINY = Recipe(
@@ -155,3 +155,21 @@ def test_batches_from_a_step_are_those_after_it(corpus: Path) -> None:
     skipped = [next(from_start) for _ in range(per_epoch + 3)]
     later = batches_from(tokens, step=per_epoch + 2, batch_tokens=256, max_length=64, seed=0)
     assert torch.equal(next(later).ids, skipped[-1].ids)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
+def test_a_gpu_that_is_not_there_is_told(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--corpus", str(corpus), "--out", str(tmp_path), "--steps", "1", "--device", "cuda"])
+    assert "--device cuda: torch finds no GPU here" in capsys.readouterr().err
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_run_goes_on_on_a_gpu(corpus: Path, tmp_path: Path, precision: Precision) -> None:
+    recipe = replace(TINY, precision=precision)
+    pretrain(corpus, tmp_path, recipe, stop_after=5)
+    pretrain(corpus, tmp_path, recipe, device="cuda")
+    logged = losses(tmp_path)
+    assert len(logged) == TINY.steps
+    assert sum(logged[-4:]) / 4 < sum(logged[:4]) / 4 - 0.3
