@@ -158,9 +158,10 @@ def select_files(texts: Iterable[Read], out: Path, selector: Selector) -> Counts
         }
         for tool, document in selector.select(texts):
             files[tool].write(document.to_line())
-    for tool in selector.tools:
-        (out / f"{tool}.jsonl.partial").replace(out / f"{tool}.jsonl")
-    (out / COUNTS_FILE).write_text(json.dumps(selector.counts.as_json(), indent=2, ensure_ascii=False) + "\n")
+    counts = json.dumps(selector.counts.as_json(), indent=2, ensure_ascii=False) + "\n"
+    (out / f"{COUNTS_FILE}.partial").write_text(counts, encoding="utf-8")
+    for name in (*(f"{tool}.jsonl" for tool in selector.tools), COUNTS_FILE):
+        (out / f"{name}.partial").replace(out / name)
     return selector.counts
 
 
