@@ -5,6 +5,7 @@
 - ``wire.py``: the JSON of ``POST /call`` and ``POST /calls``
 - ``description.py``: the JSON of ``GET /tool``: the tool and its limits
 - ``mcp_endpoint.py``: the same tool over the Model Context Protocol
+- ``gathering.py``: `Gatherer`, for an engine that answers concurrent calls in batches
 - ``app.py``: `create_app` puts the above behind HTTP routes
 - ``command.py``: `run_service` reads settings from the environment and serves
 """
@@ -12,12 +13,14 @@
 from services.base.app import create_app
 from services.base.command import ConfigurationError, read_settings, run_service
 from services.base.engine import Call, CannotStart, Engine, NotReady, ServiceInfo, ToolFailure, fingerprint
+from services.base.gathering import Gatherer
 
 __all__ = [
     "Call",
     "CannotStart",
     "ConfigurationError",
     "Engine",
+    "Gatherer",
     "NotReady",
     "ServiceInfo",
     "ToolFailure",

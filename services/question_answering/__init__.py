@@ -5,6 +5,6 @@
 - ``retriever.py``, ``reader.py``: questions and passages to vectors; questions with passages to answers
 - ``passages.py``, ``passage_index.py``, ``index_folder.py``, ``build_index.py``: what is searched
 - ``weights.py``, ``checkpoint.py``: a model on disk; ``published.py``, ``convert.py``: Atlas' own files made into one
-- ``gathering.py``, ``engine.py``, ``app.py``: the above as a tool service that merges calls into batches
+- ``engine.py``, ``app.py``: the above as a tool service that merges calls into batches
 - ``vocabulary.py``, ``training_data.py``, ``copying.py``, ``train.py``, ``evaluate.py``: a small model of one's own
 """

@@ -15,9 +15,8 @@ from typing import Final, TypeVar
 
 import torch
 
-from services.base import Call, CannotStart, NotReady, ToolFailure, fingerprint
+from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
 from services.question_answering.checkpoint import Model, ModelError, Precision, load_model
-from services.question_answering.gathering import Gatherer
 from services.question_answering.index_folder import OpenIndex, UnusableIndexError, open_index
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
 from services.question_answering.passages import Passage

@@ -5,7 +5,7 @@
 - ``sentences.py``: long text becomes sentences, and sentences become text again
 - ``preparing.py``: the three above in one step, from a call's text to what the model reads
 - ``model_folder.py``: what a converted model's folder holds
-- ``translator.py``, ``batching.py``: sentences into English, those of concurrent calls together
+- ``translator.py``: sentences into English
 - ``engine.py``, ``app.py``: the above as a tool service
 - ``convert.py``: a published checkpoint becomes a model folder
 - ``train.py`` and its ``train_*.py``, ``evaluate.py``: the bundled small model, made and

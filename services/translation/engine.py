@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from services.base import Call, CannotStart, NotReady, ToolFailure, fingerprint
-from services.translation.batching import Batcher
+from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
 from services.translation.language_id import Detection, LanguageIdentifier
 from services.translation.model_folder import UnusableModelError, file_digest
 from services.translation.preparing import Prepared, Preparer, Translation
@@ -65,16 +65,22 @@ class TranslationEngine:
             raise CannotStart(str(error)) from error
         classifier = await asyncio.to_thread(file_digest, self._language_id)
         self.data_version = fingerprint(translator.version, classifier, self._min_confidence)
-        batcher = Batcher(translator.translate, max_batch=self._max_batch, max_wait_s=self._batch_wait_s)
-        batcher.start()
-        self._loaded = _Loaded(Preparer(identifier, translator, self._min_confidence), batcher)
+        thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
+
+        async def together(segments: Sequence[Segment]) -> Sequence[str]:
+            return await asyncio.get_running_loop().run_in_executor(thread, translator.translate, segments)
+
+        gatherer = Gatherer(together, max_batch=self._max_batch, wait_s=self._batch_wait_s)
+        gatherer.start()
+        self._loaded = _Loaded(Preparer(identifier, translator, self._min_confidence), gatherer, thread)
         logger.info("translates from %d languages", len(translator.manifest.source_languages))
 
     async def stop(self) -> None:
         """Finishes the batch at work."""
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
-            await loaded.batcher.stop()
+            await loaded.gatherer.stop()
+            await asyncio.to_thread(loaded.thread.shutdown)
 
     async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
         """Each call's input in English, or why not (the codes are in the service's README)."""
@@ -120,7 +126,7 @@ class TranslationEngine:
         loaded = self._ready()
         ready = await asyncio.to_thread(_prepare_all, loaded.preparer, texts)
         segments = [segment for one in ready if isinstance(one, Prepared) for segment in one.segments]
-        done = iter(await loaded.batcher.submit(segments))
+        done = iter(await loaded.gatherer.ask_all(segments))
         return [one.translated(done) if isinstance(one, Prepared) else one for one in ready]
 
     def _ready(self) -> _Loaded:
@@ -132,7 +138,8 @@ class TranslationEngine:
 @dataclass(frozen=True)
 class _Loaded:
     preparer: Preparer
-    batcher: Batcher[Segment, str]
+    gatherer: Gatherer[Segment, str]
+    thread: ThreadPoolExecutor
 
 
 def _prepare_all(

@@ -14,9 +14,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
-from services.base import Call, CannotStart, NotReady, ToolFailure, fingerprint
+from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
 from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_current, recipe_of
 from services.wiki_search.java import LuceneError
 from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, Searcher
@@ -67,9 +67,7 @@ class WikiSearchEngine:
         self._searcher: Searcher | None = None
         self.data_version = ""
         """See `services.base.engine.HasData`: indexes of one recipe answer alike."""
-        self._waiting: list[_Search] = []
-        self._arrived = asyncio.Event()
-        self._serving: asyncio.Task[None] | None = None
+        self._gatherer: Gatherer[_Search, Any] | None = None
 
     async def start(self) -> None:
         """Builds the bundled index where that is asked for and needed, and opens the index.
@@ -81,19 +79,17 @@ class WikiSearchEngine:
         try:
             if self._build_bundled and not await self._in_java(self._is_current):
                 await self._build()
-            self._searcher = await self._in_java(self._open)
+            searcher = self._searcher = await self._in_java(self._open)
         except (IndexBuildError, UnusableIndexError, LuceneError) as error:
             raise CannotStart(str(error)) from error
-        self._serving = asyncio.create_task(self._serve(self._searcher), name="wiki_search batches")
+        self._gatherer = Gatherer(lambda searches: self._in_java(partial(_search_batch, searcher, searches)))
+        self._gatherer.start()
 
     async def stop(self) -> None:
         """Waits for the batch that runs, closes the index and fails what still waits."""
         searcher, self._searcher = self._searcher, None
-        if self._serving is not None:
-            self._serving.cancel()
-            await asyncio.gather(self._serving, return_exceptions=True)
-        for search in self._waiting:
-            search.answered.cancel()
+        if self._gatherer is not None:
+            await self._gatherer.stop()
         if searcher is not None:
             await self._in_java(searcher.close)
         self._java.shutdown(wait=False, cancel_futures=True)
@@ -130,30 +126,9 @@ class WikiSearchEngine:
 
     async def _ask(self, query: str, limit: int, finish: Callable[[list[Hit], Terms], ResultT]) -> ResultT:
         """What `finish` makes of the hits for `query`; it runs in the Java thread and may raise."""
-        if self._searcher is None:
+        if self._searcher is None or self._gatherer is None:
             raise NotReady("the index is not open")
-        answered: asyncio.Future[ResultT] = asyncio.get_running_loop().create_future()
-        self._waiting.append(_Search(query, limit, finish, answered))
-        self._arrived.set()
-        return await answered
-
-    async def _serve(self, searcher: Searcher) -> None:
-        """Answers whatever has come in since the last batch, together, for as long as the engine runs."""
-        while True:
-            await self._arrived.wait()
-            self._arrived.clear()
-            batch = [search for search in self._waiting if not search.answered.done()]
-            self._waiting.clear()
-            if not batch:
-                continue
-            outcomes = await self._in_java(partial(_search_batch, searcher, batch))
-            for search, outcome in zip(batch, outcomes, strict=True):
-                if search.answered.done():  # its client has left
-                    continue
-                if isinstance(outcome, Exception):
-                    search.answered.set_exception(outcome)
-                else:
-                    search.answered.set_result(outcome)
+        return cast(ResultT, await self._gatherer.ask(_Search(query, limit, finish)))
 
     def _is_current(self) -> bool:
         return manifest_if_current(self._index, recipe_of(BUNDLED)) is not None
@@ -200,7 +175,6 @@ class _Search:
     query: str
     limit: int
     finish: Callable[[list[Hit], Terms], Any]
-    answered: asyncio.Future[Any]
 
 
 def _search_batch(searcher: Searcher, batch: Sequence[_Search]) -> list[Any]:

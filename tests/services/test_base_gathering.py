@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from services.question_answering.gathering import Gatherer
+from services.base.gathering import Gatherer
 
 
 class Slow:
@@ -93,6 +93,44 @@ async def test_a_client_that_has_left_costs_nothing(gatherer: Gatherer[str, str]
     slow.may_answer.set()
     assert [await first, await stays] == ["A", "C"]
     assert slow.batches == [["a"], ["c"]]
+
+
+async def test_many_at_once_are_cut_into_batches_and_put_together(gatherer: Gatherer[str, str], slow: Slow) -> None:
+    slow.may_answer.set()
+    assert await gatherer.ask_all("abcdefg") == list("ABCDEFG")
+    assert slow.batches == [["a", "b", "c"], ["d", "e", "f"], ["g"]]
+    assert await gatherer.ask_all([]) == []
+
+
+async def test_who_leaves_takes_all_its_requests_along(gatherer: Gatherer[str, str], slow: Slow) -> None:
+    first = asyncio.create_task(gatherer.ask("a"))
+    await slow.begun.wait()
+    leaver, stayer = asyncio.create_task(gatherer.ask_all("bc")), asyncio.create_task(gatherer.ask("d"))
+    await asyncio.sleep(0.01)
+    leaver.cancel()
+    await asyncio.gather(leaver, return_exceptions=True)
+    slow.may_answer.set()
+    assert [await first, await stayer] == ["A", "D"]
+    assert slow.batches == [["a"], ["d"]]
+
+
+async def test_without_a_limit_all_that_wait_go_together(slow: Slow) -> None:
+    gatherer = Gatherer(slow)
+    gatherer.start()
+    first = asyncio.create_task(gatherer.ask("a"))
+    await slow.begun.wait()
+    others = asyncio.create_task(gatherer.ask_all("bcdefgh"))
+    await asyncio.sleep(0.01)
+    slow.may_answer.set()
+    assert [await first, *await others] == list("ABCDEFGH")
+    assert slow.batches == [["a"], list("bcdefgh")]
+    await gatherer.stop()
+
+
+async def test_stopping_twice_or_before_the_start_is_harmless(slow: Slow) -> None:
+    gatherer = Gatherer(slow)
+    await gatherer.stop()
+    await gatherer.stop()
 
 
 async def test_stopping_leaves_nobody_waiting(slow: Slow) -> None:

@@ -1,9 +1,10 @@
-"""Calls that come one by one, answered in batches."""
+"""Work of several callers, done together: what comes one by one is answered in batches."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -15,12 +16,12 @@ ResultT = TypeVar("ResultT")
 class Gatherer(Generic[RequestT, ResultT]):
     """Merges concurrent requests into batches.
 
-    A batch is answered at a time. It holds what came while the one before it was being answered; a request that finds
+    One batch is answered at a time. It holds what came while the one before it was being answered; a request that finds
     nothing going on waits ``wait_s`` for company, so that calls made together go together.
 
     Args:
         answer: answers a batch: a result or an exception for each request, in order.
-        max_batch: requests of one batch.
+        max_batch: requests of one batch; by default all that wait.
         wait_s: seconds an idle gatherer waits for more, at most.
     """
 
@@ -28,8 +29,8 @@ class Gatherer(Generic[RequestT, ResultT]):
         self,
         answer: Callable[[Sequence[RequestT]], Awaitable[Sequence[ResultT | Exception]]],
         *,
-        max_batch: int,
-        wait_s: float,
+        max_batch: int = sys.maxsize,
+        wait_s: float = 0.0,
     ) -> None:
         self._answer = answer
         self._max_batch = max_batch
@@ -60,6 +61,10 @@ class Gatherer(Generic[RequestT, ResultT]):
         if len(self._waiting) >= self._max_batch:
             self._full.set()
         return await result
+
+    async def ask_all(self, requests: Sequence[RequestT]) -> list[ResultT]:
+        """The answers to some requests, in order; raises the first exception among them."""
+        return list(await asyncio.gather(*map(self.ask, requests)))
 
     async def _serve(self) -> None:
         while True:
