@@ -16,8 +16,6 @@ import itertools
 import json
 import os
 import platform
-import random
-import statistics
 import tempfile
 import time
 from collections.abc import Sequence
@@ -25,35 +23,17 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 
-from inference_gateway.actions import Done, Pause
+from benchmarks.resume import resume_cost
+from benchmarks.workload import prompts
+from inference_gateway.actions import Done
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest
 from inference_gateway.engine.limits import EngineLimits
-from inference_gateway.engine.sampling import Sampler
-from inference_gateway.engine.sequence import Sequence as EngineSequence
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import splice_result
-from toolformer.tools import ToolRegistry
 
-PROMPTS = (
-    "Each of the 24 boxes holds 17 books, so together they hold",
-    "Today is",
-    "The population of Ljubljana is",
-    "The train left the station in the morning and",
-)
-CALLING_PROMPT = PROMPTS[0]
 PEERS = ("engine", "ctranslate2", "transformers")
-
-
-def prompts(tokenizer: ByteLevelTokenizer, streams: int) -> list[list[int]]:
-    """One prompt a stream, all of the same number of tokens so that batches need no padding."""
-    ids = [tokenizer.encode(text) for text in PROMPTS]
-    length = max(map(len, ids))
-    return [(ids[n % len(ids)] * length)[:length] for n in range(streams)]
 
 
 async def engine_rate(backend: LocalBackend, batch: Sequence[list[int]], tokens: int) -> float:
@@ -98,71 +78,6 @@ def ctranslate2_rate(generator: Any, vocabulary: list[str], batch: Sequence[list
     made = sum(len(result.sequences_ids[0]) for result in results)
     assert made == tokens * len(batch), f"CTranslate2 made {made} tokens"
     return made / seconds
-
-
-class Stopwatch(Sampler):
-    """Notes when each step's tokens were chosen."""
-
-    def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
-        super().__init__(vocabulary, device)
-        self.steps: list[tuple[float, int]] = []
-        self.chosen: dict[str, float] = {}
-
-    def choose(self, logits: Tensor, sequences: Sequence[EngineSequence]) -> list[tuple[int, bool]]:
-        tokens = super().choose(logits, sequences)
-        now = time.perf_counter()
-        self.steps.append((now, len(sequences)))
-        for sequence in sequences:
-            self.chosen[sequence.request.request_id] = now
-        return tokens
-
-
-async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[str, float]:
-    """Milliseconds from the tool's answer to the next chosen token, beside a decode step, with ``streams`` others
-    decoding. Answers come after 2 to 12 ms, so at any moment of a step."""
-    tool_seconds = random.Random(0)
-    engine = backend._engine
-    watch = Stopwatch(backend.vocabulary, torch.device("cpu"))
-    engine._sampler = watch
-    tools = {"Calculator": ToolRegistry.load(files=[], environ={}).get("Calculator")}
-    tokenizer = backend.tokenizer
-    stop = asyncio.Event()
-
-    async def background(number: int) -> None:
-        while not stop.is_set():
-            request = CompletionRequest(
-                tuple(prompts(tokenizer, 4)[number % 4]), max_tokens=200, request_id=f"b{number}"
-            )
-            async for _ in backend.open(request, {}):
-                pass
-
-    others = [asyncio.create_task(background(number)) for number in range(streams - 1)]
-    resumes: list[float] = []
-    for number in range(calls):
-        request = CompletionRequest(
-            tuple(tokenizer.encode(CALLING_PROMPT)), max_tokens=48, tools=("Calculator",), request_id=f"r{number}"
-        )
-        session = backend.open(request, tools)
-        answered = 0.0
-        async for action in session:
-            if answered:
-                break  # the call's text, which is told once the next token is chosen
-            if isinstance(action, Pause):
-                await asyncio.sleep(tool_seconds.uniform(0.002, 0.012))
-                answered = time.perf_counter()
-                result = splice_result("408", tokenizer, max_tokens=32)
-                assert result is not None
-                session.splice(result)
-        resumes.append(1000 * (watch.chosen[request.request_id] - answered))
-        session.close()
-    stop.set()
-    await asyncio.gather(*others)
-    gaps = [
-        1000 * (second - first)
-        for (first, _), (second, size) in itertools.pairwise(watch.steps)
-        if size >= max(1, streams - 1)
-    ]
-    return {"resume_ms_p50": statistics.median(resumes), "decode_step_ms_p50": statistics.median(gaps)}
 
 
 def main() -> None:
@@ -217,11 +132,14 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         best = [best_of(rounds, streams) for streams in options.streams]
         show(best)
         resumes = []
-        print(f"\n{'streams':>8} {'resume ms':>10} {'decode step ms':>15}   p50")
+        print(f"\n{'streams':>8} {'resume ms':>10} {'decode step ms':>15} {'its processor time':>19}   p50")
         for streams in options.streams:
             cost = await resume_cost(backend, streams, 30)
             resumes.append({"streams": streams, **cost})
-            print(f"{streams:>8} {cost['resume_ms_p50']:>10.2f} {cost['decode_step_ms_p50']:>15.2f}")
+            print(
+                f"{streams:>8} {cost['resume_ms_p50']:>10.2f} {cost['decode_step_ms_p50']:>15.2f}"
+                f"{cost['result_step_in_decode_steps']:>20.2f}"
+            )
         await backend.stop()
     return {
         "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},

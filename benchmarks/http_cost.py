@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from benchmarks.decode import PROMPTS
+from benchmarks.workload import PROMPTS
 from http_api import configure_logging, serve
 from inference_gateway.actions import Done
 from inference_gateway.backends.local import LocalBackend

@@ -10,6 +10,7 @@ from pathlib import Path
 from tokenizers import Tokenizer as HFTokenizer
 
 from language_model.config import CheckpointError
+from toolformer.api_call import ARROW, CLOSE, OPEN
 
 
 def byte_alphabet() -> dict[str, int]:
@@ -43,6 +44,8 @@ class ByteLevelTokenizer:
                 self._bytes[number] = bytes(alphabet[character] for character in token)
             else:
                 raise CheckpointError(f"tokenizer.json: token {token!r} is not byte-level; GPT-2's and GPT-J's are")
+        self._marks = {mark: self._encode(mark) for mark in (OPEN, ARROW, CLOSE)}
+        """Ids of a call's marks, for which a resumed completion need not wait."""
         self.special_ids = frozenset(n for n, t in backend.get_added_tokens_decoder().items() if t.special)
 
     @classmethod
@@ -69,6 +72,10 @@ class ByteLevelTokenizer:
 
     def encode(self, text: str) -> list[int]:
         """Ids of ``text``; nothing is added and special tokens are not recognised in it."""
+        mark = self._marks.get(text)
+        return self._encode(text) if mark is None else mark.copy()
+
+    def _encode(self, text: str) -> list[int]:
         return self._backend.encode(text, add_special_tokens=False).ids
 
     def token_bytes(self, token_id: int) -> bytes:
