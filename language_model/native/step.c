@@ -2,7 +2,7 @@
 
    For a model of a few million parameters the arithmetic of a step takes less time than the dispatch of its
    operations. Here a step is one call, without Python's lock. Vectors are GCC's and clang's extension, so the source
-   names no processor. `model.py` packs the weights; the arithmetic is that of `language_model/gptj.py`, which is the
+   names no processor. `step.py` packs the weights; the arithmetic is that of `language_model/gptj.py`, which is the
    oracle of its tests. Last come the two questions that choosing a token asks of logits. */
 
 #include <math.h>
@@ -11,6 +11,7 @@
 #include "team.h"
 
 enum { LANES = 16, PANEL = 2 * LANES, BLOCK = 8, TASKS = 16 /* that a product is cut into */ };
+enum { AHEAD = 64 * PANEL }; /* floats of weights that are asked for before they are used: 8 KiB */
 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int ivec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
@@ -102,6 +103,8 @@ static inline __attribute__((always_inline)) void multiply_panel(
     }
     for (long k = 0; k < depth; k++, panel += PANEL) {
         vec w0 = load(panel), w1 = load(panel + LANES);
+        __builtin_prefetch(panel + AHEAD);
+        __builtin_prefetch(panel + AHEAD + LANES);
 #pragma GCC unroll 8
         for (int m = 0; m < rows; m++) {
             vec x = all(a[m * a_stride + k]);
