@@ -8,7 +8,7 @@ PINS := requirements/torch-$(TORCH).txt requirements/dev.txt requirements/servic
 ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli bench
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast lint format proto bench evaluate model lock clean
+.PHONY: help setup run test test-fast test-containers lint format proto bench evaluate model lock clean
 
 help: ## what can be done here
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -33,6 +33,9 @@ test: setup ## every check: lint, types, all tests
 
 test-fast: setup ## the tests that take seconds
 	$(BIN)/python -m pytest -m "not slow and not containers"
+
+test-containers: setup ## build the images, run the compose stack and its tests; needs a Docker engine
+	$(BIN)/python -m pytest -m containers tests/containers
 
 lint: setup ## ruff and strict types
 	$(BIN)/ruff check .

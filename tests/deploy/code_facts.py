@@ -78,7 +78,7 @@ def servers() -> dict[str, Server]:
 
 def job_variables() -> set[str]:
     """Variables that the stages read."""
-    return tool_variables() | RANKS
+    return tool_variables() | RANKS | {"TOOLFORMER_API_KEY"}
 
 
 @cache

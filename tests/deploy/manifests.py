@@ -18,14 +18,17 @@ from tests.deploy.code_facts import ROOT
 Manifest = dict[str, Any]
 COMPONENT: Final = "app.kubernetes.io/component"
 NAME: Final = "app.kubernetes.io/name"
-WITH_PODS: Final = {"Deployment", "Job", "CronJob", "JobSet"}
 
 
 def folders() -> list[str]:
     """What can be rendered by itself: the base, the overlays, the jobs."""
-    found = [ROOT / "k8s/base", *sorted((ROOT / "k8s/overlays").iterdir())]
-    jobs = ROOT / "k8s/jobs"
-    return [str(path.relative_to(ROOT / "k8s")) for path in [*found, *([jobs] if jobs.is_dir() else [])]]
+    roots = [ROOT / "k8s/base", *sorted((ROOT / "k8s/overlays").iterdir()), *sorted((ROOT / "k8s").glob("jobs*"))]
+    return [str(path.relative_to(ROOT / "k8s")) for path in roots]
+
+
+def is_stack(folder: str) -> bool:
+    """Whether it holds the servers; the jobs come beside those."""
+    return "jobs" not in folder
 
 
 @cache

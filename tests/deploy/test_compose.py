@@ -10,7 +10,8 @@ import httpx
 import pytest
 import yaml
 
-from tests.deploy.code_facts import ROOT, app_of, job_variables, module_exists, packaged, servers, unknown_variables
+from tests.deploy.code_facts import ROOT, app_of, job_variables, packaged, servers, unknown_variables
+from tests.deploy.manifest_checks import check_modules
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]
@@ -108,9 +109,7 @@ def test_settings_files_set_what_exists(file: str) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_jobs_run_modules_that_exist(name: str) -> None:
-    command = JOBS[name]["command"]
-    words = command if isinstance(command, list) else command.split()
-    assert module_exists(words[0]), words[0]
+    check_modules(JOBS[name]["command"])
 
 
 def test_prometheus_looks_at_every_server() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.deploy import manifest_checks as checks
 from tests.deploy.code_facts import app_of, servers
-from tests.deploy.manifests import Manifest, folders, of_kind, render
+from tests.deploy.manifests import Manifest, folders, is_stack, of_kind, render
 
 Check = Callable[[list[Manifest]], None]
 CHECKS: list[Check] = [
@@ -24,8 +24,19 @@ CHECKS: list[Check] = [
     checks.check_references,
     checks.check_drains,
     checks.check_job_modules,
+    checks.check_shards,
 ]
-STACKS = [folder for folder in folders() if folder != "jobs"]
+STACKS = [folder for folder in folders() if is_stack(folder)]
+
+
+def beside(folder: str) -> list[Manifest]:
+    """The manifests of a folder; jobs with the stack that they run beside."""
+    if is_stack(folder):
+        return render(folder)
+    manifests = render(folder)
+    there = {(one["kind"], one["metadata"]["name"]) for one in manifests}
+    stack = render("overlays/gpu" if "gpu" in folder else "base")
+    return [*manifests, *(one for one in stack if (one["kind"], one["metadata"]["name"]) not in there)]
 
 
 def named(check: Check) -> str:
@@ -35,7 +46,7 @@ def named(check: Check) -> str:
 @pytest.mark.parametrize("check", CHECKS, ids=named)
 @pytest.mark.parametrize("folder", folders())
 def test_manifests_hold_what_they_must(folder: str, check: Check) -> None:
-    check(render(folder))
+    check(beside(folder))
 
 
 @pytest.mark.parametrize("folder", STACKS)
@@ -43,9 +54,9 @@ def test_tools_are_where_the_registry_says(folder: str, tmp_path: Path) -> None:
     checks.check_tool_addresses(render(folder), tmp_path)
 
 
-@pytest.mark.parametrize("folder", STACKS)
+@pytest.mark.parametrize("folder", folders())
 def test_only_who_needs_it_is_let_through(folder: str) -> None:
-    checks.check_ways(render(folder))
+    checks.check_ways(beside(folder))
 
 
 @pytest.mark.parametrize("folder", STACKS)
@@ -122,3 +133,11 @@ def test_a_spoilt_copy_is_noticed(spoilt: str) -> None:
     spoil(manifests)
     with pytest.raises((AssertionError, KeyError)):
         check(manifests)
+
+
+def test_a_stage_of_another_number_of_shards_is_noticed() -> None:
+    manifests = render("jobs")
+    checks.check_shards(manifests)
+    next(one for one in of_kind(manifests, "Job") if "annotate" in one["metadata"]["name"])["spec"]["completions"] = 4
+    with pytest.raises(AssertionError):
+        checks.check_shards(manifests)

@@ -1,0 +1,105 @@
+"""Docker as the tests use it: every command with a deadline, its words in the failure."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).parents[2]
+HERE: Final = Path(__file__).parent
+
+
+@cache
+def missing() -> str | None:
+    """Why no container can be had here; ``None`` where one can."""
+    if shutil.which("docker") is None:
+        return "docker is not installed"
+    for command, what in (
+        (["docker", "version", "-f", "{{.Server.Version}}"], "no Docker engine answers"),
+        (["docker", "compose", "version"], "docker has no compose"),
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+        if done.returncode:
+            return f"{what} ({done.stderr.strip().splitlines()[-1:]})"
+    return None
+
+
+def docker(*words: str, seconds: float = 120, given: str | None = None) -> str:
+    """What ``docker WORDS`` prints.
+
+    Raises:
+        AssertionError: it failed; with what it said.
+    """
+    done = _run(["docker", *words], seconds, given)
+    assert done.returncode == 0, f"docker {' '.join(words)[:200]}\n{done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done.stdout.strip()
+
+
+def fails(*words: str, seconds: float = 120) -> bool:
+    """Whether ``docker WORDS`` fails."""
+    return _run(["docker", *words], seconds, None).returncode != 0
+
+
+def inspect(container: str) -> dict[str, Any]:
+    """What the engine knows of a container."""
+    [found] = json.loads(docker("inspect", container))
+    assert isinstance(found, dict)
+    return found
+
+
+def python_in(container: str, code: str, seconds: float = 60) -> str:
+    """What ``code`` prints, run by the container's own Python."""
+    return docker("exec", "-i", container, "python", "-", given=code, seconds=seconds)
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The compose project under a name of its own, on a port of its own."""
+
+    project: str
+    port: int
+    files: Sequence[Path]
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def url(self) -> str:
+        """The gateway's address."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def compose(self, *words: str, seconds: float = 300, given: str | None = None) -> str:
+        """What ``docker compose WORDS`` prints."""
+        named = [word for file in self.files for word in ("-f", str(file))]
+        command = ["docker", "compose", "-p", self.project, "--project-directory", str(ROOT), *named, *words]
+        environment = {**os.environ, "GATEWAY_PORT": str(self.port), **self.environment}
+        done = _run(command, seconds, given, environment)
+        assert done.returncode == 0, f"compose {' '.join(words)}\n{done.stdout[-3000:]}{done.stderr[-6000:]}"
+        return done.stdout.strip()
+
+    def container(self, service: str) -> str:
+        """The id of a service's only container."""
+        [found] = self.compose("ps", "-q", service).split()
+        return found
+
+    def left(self) -> list[str]:
+        """What of the project the engine still has."""
+        chosen = f"label=com.docker.compose.project={self.project}"
+        return [
+            *docker("ps", "-aq", "--filter", chosen).split(),
+            *docker("network", "ls", "-q", "--filter", chosen).split(),
+            *docker("volume", "ls", "-q", "--filter", chosen).split(),
+        ]
+
+
+def _run(
+    command: Sequence[str], seconds: float, given: str | None, environment: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command, capture_output=True, text=True, input=given, timeout=seconds, check=False, env=environment
+    )
