@@ -1,0 +1,252 @@
+"""A model on a server, for many texts at once: ``/v1/completions`` with ``prompt_logprobs``, as vLLM speaks it.
+
+For a model that outgrows one machine. The server keeps a prompt's cache where it can (vLLM: automatic prefix caching),
+so nothing is held here. Two things differ from a model at hand:
+
+- A server tells the log probabilities of the ``prompt_tops`` likeliest tokens at each place, by default 20, the most
+  that vLLM gives unless it is told otherwise. At most 20 tokens can have more than 1/21 each, so positions with
+  ``tau_s`` = 0.05 are found exactly; with ``tau_s`` = 0 only those where a call is among the 20 likeliest.
+- Samples are drawn by the server, from a seed that is the first number of the sample's own stream.
+
+Written from vLLM's documentation and source (November 2026) and tested against a small server that speaks the same; no
+vLLM was run."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final, Self, TypeVar
+
+import httpx
+
+from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets
+
+_T = TypeVar("_T")
+_R = TypeVar("_R")
+
+_RETRIED: Final = {408, 429, 500, 502, 503, 504}
+_MESSAGE_CHARACTERS: Final = 300
+_SEEDS: Final = 2**31
+
+
+class ServerTrouble(Exception):  # noqa: N818 - reads as what happened
+    """The model server did not answer, or not as it should. The message names the address and the remedy."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """Where the server is and how it is asked.
+
+    ``url``: before ``/v1``. ``model``: its name there. ``max_positions``: its ``--max-model-len``. ``begin_id``: the
+    token that stands before a text, if the model has one. ``timeout_s``: of one request, which is tried ``attempts``
+    times. ``connections``: requests at once. ``prompt_tops``: likeliest tokens told at a place of a prompt
+    (``--max-logprobs``)."""
+
+    url: str
+    model: str
+    max_positions: int
+    begin_id: int | None = None
+    api_key: str | None = None
+    timeout_s: float = 300.0
+    attempts: int = 5
+    connections: int = 32
+    prompt_tops: int = 20
+
+    def __post_init__(self) -> None:
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"url must be an address such as http://127.0.0.1:8000, not {self.url!r}")
+        for name in ("max_positions", "timeout_s", "attempts", "connections", "prompt_tops"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be more than 0")
+
+
+class BulkServer:
+    """A model on a server; see :class:`~language_model.bulk.interface.BulkModel`. Close it, or use it in ``with``."""
+
+    def __init__(self, settings: ServerSettings) -> None:
+        self.settings = settings
+        headers = {"authorization": f"Bearer {settings.api_key}"} if settings.api_key else {}
+        limits = httpx.Limits(max_connections=settings.connections, max_keepalive_connections=settings.connections)
+        self._client = httpx.Client(headers=headers, timeout=settings.timeout_s, limits=limits)
+        self._threads = ThreadPoolExecutor(settings.connections, thread_name_prefix="model-server")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of connections and threads."""
+        self._threads.shutdown(cancel_futures=True)
+        self._client.close()
+
+    @property
+    def begin_id(self) -> int | None:
+        return self.settings.begin_id
+
+    @property
+    def max_positions(self) -> int:
+        return self.settings.max_positions
+
+    def hold(self, prompt: Sequence[int]) -> tuple[int, ...]:
+        """The prompt's ids: the server keeps what it has computed of them."""
+        return tuple(prompt)
+
+    def read(self, prompt: tuple[int, ...], texts: Sequence[PromptedText], opening: int) -> ServerReading:
+        """See :meth:`BulkModel.read`.
+
+        Raises:
+            ServerTrouble: if the server cannot be asked.
+            ValueError: if a text does not fit the model with the prompt.
+        """
+        for text in texts:
+            self._require_room(len(prompt) + len(text.ids) + 1)
+
+        def places(text: PromptedText) -> list[float]:
+            # The opening token itself stands behind the last place, so that the server tells about that one too.
+            told = self._prompt_logprobs([*prompt, *text.ids, opening], self.settings.prompt_tops)
+            first = len(prompt) + text.first
+            return [_logprob(told[at], opening) for at in range(first, len(told))]
+
+        return ServerReading(self, prompt, texts, opening, self.side_by_side(places, texts))
+
+    def score(self, sequences: Sequence[Targets]) -> list[list[float]]:
+        """See :meth:`BulkModel.score`.
+
+        Raises:
+            ServerTrouble: if the server cannot be asked, or does not tell a token's log probability.
+            ValueError: if a sequence does not fit the model.
+        """
+        for sequence in sequences:
+            self._require_room(max(sequence.wanted, default=0) + 1)
+
+        def one(sequence: Targets) -> list[float]:
+            if not sequence.wanted:
+                return []
+            told = self._prompt_logprobs(sequence.ids[: sequence.wanted[-1] + 1], 0)
+            found = [_logprob(told[at], sequence.ids[at]) for at in sequence.wanted]
+            if -math.inf in found:
+                raise ServerTrouble(f"{self.settings.url}: does not tell the log probability of a prompt's own token")
+            return found
+
+        return self.side_by_side(one, sequences)
+
+    def side_by_side(self, work: Callable[[_T], _R], items: Sequence[_T]) -> list[_R]:
+        """``work`` on all items, many at once; in order."""
+        return list(self._threads.map(work, items))
+
+    def ask(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a completion request; asked again, after a while, where that may help.
+
+        Raises:
+            ServerTrouble: if no attempt brought an answer.
+        """
+        address = f"{self.settings.url.rstrip('/')}/v1/completions"
+        trouble = ""
+        for attempt in range(self.settings.attempts):
+            if attempt:
+                time.sleep(min(30.0, 0.5 * 2**attempt))
+            try:
+                answer = self._client.post(address, json={"model": self.settings.model, **body})
+            except httpx.HTTPError as error:
+                trouble = f"{type(error).__name__} {error}".strip()
+                continue
+            if answer.status_code == httpx.codes.OK:
+                return _object(answer, address)
+            trouble = f"HTTP {answer.status_code}: {answer.text[:_MESSAGE_CHARACTERS]}"
+            if answer.status_code not in _RETRIED:
+                break
+        raise ServerTrouble(f"{address}: {trouble}; see that the server runs and serves {self.settings.model}")
+
+    def _prompt_logprobs(self, ids: Sequence[int], tops: int) -> list[Mapping[str, Any] | None]:
+        """For each of ``ids``, what the server tells of it and of the ``tops`` likeliest at its place."""
+        body = {"prompt": list(ids), "max_tokens": 1, "temperature": 0, "prompt_logprobs": tops}
+        choice = _choices(self.ask(body), 1, self.settings.url)[0]
+        told = choice.get("prompt_logprobs")
+        if not isinstance(told, list) or len(told) != len(ids):
+            raise ServerTrouble(
+                f"{self.settings.url}: answers without prompt_logprobs for each of {len(ids)} tokens; it must be a "
+                "server that scores prompts, as vLLM does"
+            )
+        return told
+
+    def _require_room(self, tokens: int) -> None:
+        # One more is made, since a server makes at least one.
+        if tokens + 1 > self.max_positions:
+            raise ValueError(f"{tokens} tokens and one more do not fit a model of {self.max_positions} positions")
+
+
+class ServerReading:
+    """Texts behind a prompt, on a server; see :class:`~language_model.bulk.interface.Reading`."""
+
+    def __init__(
+        self,
+        owner: BulkServer,
+        prompt: tuple[int, ...],
+        texts: Sequence[PromptedText],
+        opening: int,
+        log_probabilities: list[list[float]],
+    ) -> None:
+        self._owner, self._prompt, self._texts, self._opening = owner, prompt, texts, opening
+        self.log_probabilities = log_probabilities
+
+    def continuations(
+        self, places: Sequence[Place], streams: Sequence[Sequence[random.Random]], rule: SamplingRule
+    ) -> list[list[bytes]]:
+        """See :meth:`Reading.continuations`; one request for all samples of a place.
+
+        Raises:
+            ServerTrouble: if the server cannot be asked.
+        """
+
+        def at(pair: tuple[Place, Sequence[random.Random]]) -> list[bytes]:
+            place, of_place = pair
+            if not of_place:
+                return []
+            body = {
+                "prompt": [*self._prompt, *self._texts[place.text].ids[: place.length], self._opening],
+                "max_tokens": rule.limit,
+                "temperature": rule.temperature,
+                "top_p": 1.0,
+                "top_k": 0,
+                "min_p": 0.0,
+                "repetition_penalty": 1.0,
+                "n": len(of_place),
+                "seed": int(of_place[0].random() * _SEEDS),
+                "stop": list(rule.stops),
+                "include_stop_str_in_output": True,
+            }
+            choices = _choices(self._owner.ask(body), len(of_place), self._owner.settings.url)
+            ordered = sorted(choices, key=lambda choice: choice.get("index", 0))
+            return [str(choice.get("text", "")).encode("utf-8", errors="replace") for choice in ordered]
+
+        return self._owner.side_by_side(at, list(zip(places, streams, strict=True)))
+
+
+def _object(answer: httpx.Response, address: str) -> dict[str, Any]:
+    try:
+        found = answer.json()
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ServerTrouble(f"{address}: answers what is not a JSON object: {answer.text[:_MESSAGE_CHARACTERS]!r}")
+    return found
+
+
+def _choices(answer: Mapping[str, Any], count: int, url: str) -> list[Mapping[str, Any]]:
+    choices = answer.get("choices")
+    if not isinstance(choices, list) or len(choices) != count or not all(isinstance(one, dict) for one in choices):
+        raise ServerTrouble(f"{url}: answers without the {count} choices that it was asked for")
+    return choices
+
+
+def _logprob(told: Mapping[str, Any] | None, token: int) -> float:
+    """The log probability of ``token`` in what a server told of a place; ``-inf`` if it did not."""
+    entry = (told or {}).get(str(token))
+    value = entry.get("logprob") if isinstance(entry, Mapping) else None
+    return float(value) if isinstance(value, int | float) else -math.inf

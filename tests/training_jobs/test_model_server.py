@@ -1,0 +1,148 @@
+"""Annotating and scoring with a model on a server, over real HTTP, beside the same model at hand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+import pytest
+
+from language_model.bulk import server
+from language_model.bulk.interface import PromptedText, Targets
+from language_model.bulk.server import BulkServer, ServerSettings, ServerTrouble
+from tests.support.vocabularies import small_tokenizer
+from tests.training_jobs.calling_models import CALLS, calling_model
+from tests.training_jobs.vllm_server import ServerState, vllm_server
+from toolformer.tools import ToolRegistry
+from training_jobs.annotate import Annotator
+from training_jobs.filter import FilterSettings, Scorer
+from training_jobs.records import Annotated, Document
+
+TOKENIZER = small_tokenizer()
+MODEL = calling_model(TOKENIZER, 0)
+DOCUMENTS = [Document("a", "One A(1) is 1."), Document("b", ""), Document("c", "T")]
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[ServerState]:
+    with vllm_server(MODEL, TOKENIZER) as state:
+        yield state
+
+
+@pytest.fixture
+def state(running: ServerState, monkeypatch: pytest.MonkeyPatch) -> ServerState:
+    monkeypatch.setattr(server.time, "sleep", lambda seconds: None)
+    running.turn_away, running.wrong = 0, None
+    running.requests.clear()
+    return running
+
+
+@pytest.fixture
+def remote(state: ServerState) -> Iterator[BulkServer]:
+    settings = ServerSettings(state.url, "m", MODEL.max_positions, begin_id=0, api_key="secret", attempts=3)
+    with BulkServer(settings) as opened:
+        yield opened
+
+
+def annotated_here() -> list[Annotated]:
+    return Annotator(MODEL, TOKENIZER, CALLS).annotate(DOCUMENTS, seed=5)
+
+
+def test_positions_are_those_of_the_model_at_hand(remote: BulkServer, state: ServerState) -> None:
+    tool = CALLS.model_copy(update={"sampling_threshold": 0.05})
+    here = Annotator(MODEL, TOKENIZER, tool)
+    there = Annotator(remote, TOKENIZER, tool)
+    asked = PromptedText((5, 6, 7, 8, 9, 10), 2)
+    [opening] = TOKENIZER.encode(" [")
+    [want] = here._model.read(here._prompt, [asked], opening).log_probabilities
+    [got] = there._model.read(there._prompt, [asked], opening).log_probabilities
+    told = [(a, b) for a, b in zip(got, want, strict=True) if a > float("-inf")]
+    assert told, "the model is made to like calls"
+    assert all(a == pytest.approx(b, abs=1e-4) for a, b in told)
+    assert all(b < -3.04 for a, b in zip(got, want, strict=True) if a == float("-inf")), "above 1/21 all is told"
+
+
+def test_calls_are_sampled_and_read_as_the_models_own(remote: BulkServer, state: ServerState) -> None:
+    tool = CALLS.model_copy(update={"sampling_threshold": 0.0})
+    first = Annotator(remote, TOKENIZER, tool).annotate(DOCUMENTS, seed=5)
+    assert [one.document.id for one in first] == ["a", "b", "c"]
+    assert any(one.candidates for one in first)
+    for one in first:
+        positions = {candidate.position for candidate in one.candidates}
+        assert sum(one.dropped.values()) + len(one.candidates) <= tool.max_positions * tool.max_samples
+        assert len(positions) <= tool.max_positions
+    sampling = [request for request in state.requests if "n" in request]
+    assert {request["n"] for request in sampling} == {tool.max_samples}
+    again = Annotator(remote, TOKENIZER, tool).annotate(DOCUMENTS, seed=5)
+    assert again == first, "a server that honours its seed gives the same"
+    assert Annotator(remote, TOKENIZER, tool).annotate(DOCUMENTS, seed=6) != first
+
+
+def test_losses_are_those_of_the_model_at_hand(remote: BulkServer) -> None:
+    asked = [
+        dataclasses.replace(one, candidates=tuple(dataclasses.replace(c, output="12") for c in one.candidates))
+        for one in annotated_here()
+    ]
+    assert any(one.candidates for one in asked)
+    settings = FilterSettings(ToolRegistry([CALLS]), begin_of_text=True)
+    here = Scorer(MODEL, TOKENIZER, settings).score(asked)
+    there = Scorer(remote, TOKENIZER, settings).score(asked)
+    for want, got in zip(here, there, strict=True):
+        for a, b in zip(want.candidates, got.candidates, strict=True):
+            for name in ("loss_empty", "loss_call", "loss_result"):
+                assert getattr(a, name) == pytest.approx(getattr(b, name), abs=1e-4)
+
+
+class TestTrouble:
+    TARGETS = (Targets((1, 2, 3), (1, 2)),)
+
+    def test_a_server_that_is_busy_is_asked_again(self, remote: BulkServer, state: ServerState) -> None:
+        state.turn_away = 2
+        [scores] = remote.score(self.TARGETS)
+        assert len(scores) == 2
+        assert len(state.requests) == 3
+
+    def test_not_for_ever(self, remote: BulkServer, state: ServerState) -> None:
+        state.turn_away = 9
+        with pytest.raises(ServerTrouble, match=r"/v1/completions: HTTP 503: .*busy.*see that the server runs"):
+            remote.score(self.TARGETS)
+        assert len(state.requests) == 3
+
+    def test_a_refusal_is_not_repeated(self, state: ServerState) -> None:
+        with (
+            BulkServer(ServerSettings(state.url, "m", 384)) as stranger,
+            pytest.raises(ServerTrouble, match=r"HTTP 401.*who are you"),
+        ):
+            stranger.score(self.TARGETS)
+        assert len(state.requests) == 1
+
+    def test_nobody_there(self, state: ServerState) -> None:
+        settings = ServerSettings("http://127.0.0.1:9", "m", 384, attempts=1, timeout_s=2)
+        with BulkServer(settings) as lost, pytest.raises(ServerTrouble, match="ConnectError"):
+            lost.score(self.TARGETS)
+
+    @pytest.mark.parametrize(
+        ("wrong", "message"),
+        [
+            ([], "not a JSON object"),
+            ({"choices": []}, "without the 1 choices"),
+            ({"choices": [{"text": "a"}]}, "without prompt_logprobs for each of 3 tokens"),
+            ({"choices": [{"prompt_logprobs": [None, {}, {}]}]}, "does not tell the log probability"),
+            ({"choices": [{"prompt_logprobs": [None, {"2": {"logprob": "x"}}, {"3": 5}]}]}, "does not tell"),
+        ],
+    )
+    def test_answers_that_are_none(self, remote: BulkServer, state: ServerState, wrong: object, message: str) -> None:
+        state.wrong = wrong
+        with pytest.raises(ServerTrouble, match=message):
+            remote.score(self.TARGETS)
+
+    def test_what_does_not_fit_is_not_asked(self, remote: BulkServer, state: ServerState) -> None:
+        with pytest.raises(ValueError, match="do not fit a model of 384"):
+            remote.score([Targets((1,) * 400, (399,))])
+        assert not state.requests
+
+    def test_settings_that_cannot_be(self) -> None:
+        with pytest.raises(ValueError, match="url must be an address"):
+            ServerSettings("localhost:8000", "m", 384)
+        with pytest.raises(ValueError, match="connections must be more than 0"):
+            ServerSettings("http://localhost:8000", "m", 384, connections=0)
