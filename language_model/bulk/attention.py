@@ -43,7 +43,9 @@ class BranchAttention:
     def keep(self, parents: Tensor) -> None:
         """Let the ``n``-th branch be what was branch ``parents[n]``; ``parents`` ascends."""
         self._text_of, self._lengths = self._text_of[parents], self._lengths[parents]
-        self._own = [own and KeysValues(own.keys[parents], own.values[parents]) for own in self._own]
+        for layer, own in enumerate(self._own):  # one at a time, so that never two copies of all are there
+            self._fresh[layer] = None
+            self._own[layer] = own and KeysValues(own.keys[parents], own.values[parents])
         self._arrange()
 
     def attend(self, layer: int, queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:

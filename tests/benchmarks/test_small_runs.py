@@ -71,3 +71,11 @@ def test_gptj_gpu_on_a_processor(tmp_path: Path) -> None:
     assert all(milliseconds > 0 for milliseconds in row.values())
     assert report["transformers"]["tokens a second"] > 0
     assert report["steps replayed"] is False
+
+
+def test_annotate_and_filter_beside_the_plain_way(tmp_path: Path) -> None:
+    sizes = ("--lengths", "16", "--documents", "2", "--plain-documents", "1", "--positions", "2", "--samples", "2")
+    report = reported(tmp_path, "annotate_filter", *sizes, "--calls", "2")
+    [row] = report["rows"]
+    assert row["annotate / plain"] > 0
+    assert row["filter / plain"] > 0

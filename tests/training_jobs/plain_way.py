@@ -36,7 +36,7 @@ def annotate(
     prompt = tokenizer.encode(tool.prompt_head) + tokenizer.encode(f" {text}") + tokenizer.encode("\nOutput:")
     shown, own = tokenizer.encode(f" {text}"), tokenizer.encode(text)
     [opening] = tokenizer.encode(" [")
-    by_position = {}
+    by_position: dict[int, tuple[float, int, int, int]] = {}
     for place in range(len(shown)):
         before = decode(shown[:place], tokenizer)
         if before is None:
@@ -45,8 +45,8 @@ def annotate(
         if not positions:
             continue
         probability = float(torch.softmax(model(prompt + shown[:place]).double(), -1)[opening])
-        # If the space is a token of its own, nothing of the text stands before or behind it: it counts once.
-        by_position[positions[0]] = (probability, positions[0], len(before[1:]), place)
+        # If the space is a token of its own, nothing of the text stands before or behind it: the place before counts.
+        by_position.setdefault(positions[0], (probability, positions[0], len(before[1:]), place))
     above = [one for one in by_position.values() if one[0] > tool.sampling_threshold]
     likely = sorted(above, key=lambda one: -one[0])
     found, dropped = [], Counter[str]()

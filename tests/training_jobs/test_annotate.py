@@ -7,17 +7,22 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from language_model.bulk.interface import BulkModel
 from language_model.bulk.loading import as_bulk
 from language_model.bulk.rows import BulkRows
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
-from tests.support.vocabularies import BOTH
+from tests.support.vocabularies import BOTH, small_tokenizer
 from tests.training_jobs import plain_way
 from tests.training_jobs.calling_models import CALLS, QUOTED, WITHOUT_INPUT, calling_model, logits_of
 from toolformer.tools import Tool
 from training_jobs.annotate import AnnotateSettings, Annotator
+from training_jobs.annotate.annotator import NOT_READ
+from training_jobs.annotate.prompted import prompted
+from training_jobs.annotate.sampled import SampledCalls
 from training_jobs.records import Annotated, Document
 
 
@@ -65,3 +70,100 @@ def test_positions_and_calls_equal_the_plain_way(
     for tool in (CALLS, QUOTED, WITHOUT_INPUT):
         happened += check(model, tokenizer, tool, bulk(model, tokenizer), texts, seed=3)
     assert {"malformed", "repeated", "calls"} <= happened.keys(), happened
+
+
+@given(st.text(st.sampled_from("aé1 .\n🙂 本[]>-A(T"), min_size=1, max_size=25), st.sampled_from([15, 40, 10_000]))
+def test_a_position_is_the_same_place_in_tokens_and_in_characters(text: str, room: int) -> None:
+    tokenizer = small_tokenizer()
+    asked = prompted(text, tokenizer, room=room)
+    assert asked is not None
+    assert len(asked.text.ids) <= room
+    own = tokenizer.encode(text)
+    for at in asked.positions:
+        assert plain_way.decode(own[: at.position], tokenizer) == text[: at.offset]
+        copied = asked.text.ids[asked.text.first : asked.text.first + at.place]
+        assert plain_way.decode(copied, tokenizer) in {f" {text[: at.offset]}", text[: at.offset]}
+    assert asked.positions[0].offset == 0
+    assert len({at.position for at in asked.positions}) == len(asked.positions)
+
+
+def test_nothing_fits() -> None:
+    assert prompted("", small_tokenizer(), room=100) is None
+    assert prompted("a text", small_tokenizer(), room=4) is None
+
+
+@pytest.mark.parametrize(
+    ("written", "tool", "read"),
+    [
+        (b"A(1)]", CALLS, "1"),
+        (b"A( 1+1 ) ->", CALLS, "1+1"),
+        (b"A(1)] and", CALLS, "1"),
+        (b"A([1]])]", CALLS, "[1]]"),
+        (b'A("x")]', QUOTED, "x"),
+        (b"A(x)]", QUOTED, "x"),
+        (b"A()]", WITHOUT_INPUT, ""),
+        (b"A(1)]", WITHOUT_INPUT, "malformed"),
+        (b"A( )]", CALLS, "empty input"),
+        (b'A("")]', QUOTED, "empty input"),
+        (b"A(1, 2, 3, 4, 5, 6)]", CALLS, "input too long"),
+        (b"A(1", CALLS, "unfinished"),
+        (b"A(1)", CALLS, "unfinished"),
+        (b"", CALLS, "unfinished"),
+        (b"A(\xc3", CALLS, "unfinished"),
+        (b"A(\xc3)]", CALLS, "malformed"),
+        (b"A(\xff", CALLS, "malformed"),
+        (b"B(1)]", CALLS, "malformed"),
+        (b"Ab(1)]", CALLS, "malformed"),
+        (b"1]", CALLS, "malformed"),
+        (b"A(1\n)]", CALLS, "malformed"),
+    ],
+)
+def test_what_was_sampled_is_a_call_or_has_a_reason(written: bytes, tool: Tool, read: str) -> None:
+    calls = SampledCalls(tool, small_tokenizer())
+    input_, reason = calls.read(written)
+    assert (read == input_) if not reason else (input_ is None and reason == read)
+    assert calls.ended(written) or reason == "unfinished" or b"\xff" in written
+
+
+class TestDocuments:
+    TOKENIZER = small_tokenizer()
+
+    def annotator(self, tool: Tool = CALLS, **settings: Any) -> Annotator:
+        return Annotator(calling_model(self.TOKENIZER, 0), self.TOKENIZER, tool, AnnotateSettings(**settings))
+
+    def test_a_chunk_and_its_seed_decide_the_result(self) -> None:
+        documents = [Document(str(n), f"One A({n}) is {n}." * (1 + n % 3)) for n in range(6)]
+        annotator = self.annotator()
+        first = annotator.annotate(documents, seed=1)
+        assert [one.document for one in first] == documents
+        assert self.annotator().annotate(documents, seed=1) == first
+        assert annotator.annotate(documents, seed=2) != first
+        # Which documents are read together changes nothing but rounding, here and with these seeds.
+        alone = [one for document in documents for one in annotator.annotate([document], seed=1)]
+        assert [inputs_by_position(one) for one in alone] == [inputs_by_position(one) for one in first]
+
+    def test_no_documents_and_empty_ones(self) -> None:
+        empty = Document("e", "")
+        assert self.annotator().annotate([], seed=0) == []
+        assert self.annotator().annotate([empty], seed=0) == [Annotated(empty, "A")]
+
+    def test_of_a_long_text_the_beginning_is_annotated(self) -> None:
+        [long] = self.annotator().annotate([Document("l", "One is 1. " * 200)], seed=0)
+        assert long.dropped[NOT_READ] > 500
+        assert all(candidate.position < 200 for candidate in long.candidates)
+
+    def test_no_position_above_the_threshold(self) -> None:
+        [one] = self.annotator(CALLS.model_copy(update={"sampling_threshold": 0.999})).annotate(
+            [Document("1", "One is 1.")], seed=0
+        )
+        assert (one.candidates, one.dropped) == ((), {})
+
+    def test_a_prompt_that_leaves_no_room_is_refused(self) -> None:
+        [demonstration] = CALLS.demonstrations
+        long = demonstration.model_copy(update={"input": "One " * 400})
+        with pytest.raises(ValueError, match=r"the prompt of A takes \d+ of the model's 384 positions and"):
+            self.annotator(CALLS.model_copy(update={"demonstrations": (long,)}))
+
+    def test_settings_that_cannot_be(self) -> None:
+        with pytest.raises(ValueError, match="temperature more than 0"):
+            AnnotateSettings(temperature=0)

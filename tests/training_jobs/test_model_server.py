@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from language_model.bulk import server
 from language_model.bulk.interface import PromptedText, Targets
 from language_model.bulk.server import BulkServer, ServerSettings, ServerTrouble
 from tests.support.vocabularies import small_tokenizer
@@ -31,7 +30,7 @@ def running() -> Iterator[ServerState]:
 
 @pytest.fixture
 def state(running: ServerState, monkeypatch: pytest.MonkeyPatch) -> ServerState:
-    monkeypatch.setattr(server.time, "sleep", lambda seconds: None)
+    monkeypatch.setattr("language_model.bulk.server.time.sleep", lambda seconds: None)
     running.turn_away, running.wrong = 0, None
     running.requests.clear()
     return running

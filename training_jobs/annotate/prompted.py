@@ -61,8 +61,8 @@ def _positions(text: str, own: Sequence[int], shown: Sequence[int], tokenizer: B
     for place, border in enumerate(_borders(shown, tokenizer)):
         at = max(0, border - 1)  # without the space
         if at in own_borders and at in characters:
-            # Where the space is a token of its own, the text begins behind it.
-            found[at] = Position(place, own_borders[at], characters[at])
+            # Where the space is a token of its own, a call stands before it, as in a prompt's demonstrations.
+            found.setdefault(at, Position(place, own_borders[at], characters[at]))
     return list(found.values())
 
 
