@@ -67,11 +67,13 @@ class Recipe:
     checkpoint_every: int = 200
     retriever_steps: int = 3200
     retriever_drill: int = 1600
+    retriever_drills: int = 2
     retriever_rate: float = 1e-3
     retriever_width: int = 192
     retriever_layers: int = 2
     reader_steps: int = 4000
     reader_drill: int = 1600
+    reader_drills: int = 1
     reader_rate: float = 2e-3
     reader_width: int = 128
     encoder_layers: int = 3
@@ -80,11 +82,11 @@ class Recipe:
 
     def schedule(self, part: Part) -> Schedule:
         """How long and how fast ``part`` learns."""
-        steps, drill, rate = {
-            RETRIEVER: (self.retriever_steps, self.retriever_drill, self.retriever_rate),
-            READER: (self.reader_steps, self.reader_drill, self.reader_rate),
+        steps, rate, drill, drills = {
+            RETRIEVER: (self.retriever_steps, self.retriever_rate, self.retriever_drill, self.retriever_drills),
+            READER: (self.reader_steps, self.reader_rate, self.reader_drill, self.reader_drills),
         }[part]
-        return Schedule(steps, rate, drill, checkpoint_every=self.checkpoint_every)
+        return Schedule(steps, rate, drill, drills, checkpoint_every=self.checkpoint_every)
 
 
 class Models:

@@ -20,12 +20,13 @@ _LOG: Final = "loss.jsonl"
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """How long and how fast a model learns: ``steps`` in which the rate climbs to ``peak_rate`` (``warmup``, a share
-    of them) and falls along a cosine to a fiftieth of it, then ``drill_steps`` in which it falls once more, from half
-    of it (a warm restart; Loshchilov and Hutter, 2017)."""
+    of them) and falls along a cosine to a fiftieth of it, then ``drills`` times ``drill_steps`` in which it falls once
+    more, from half of it (warm restarts; Loshchilov and Hutter, 2017)."""
 
     steps: int
     peak_rate: float
     drill_steps: int = 0
+    drills: int = 1
     warmup: float = 0.05
     weight_decay: float = 0.01
     clip: float = 1.0
@@ -34,12 +35,14 @@ class Schedule:
     @property
     def all_steps(self) -> int:
         """Steps of the whole run."""
-        return self.steps + self.drill_steps
+        return self.steps + self.drills * self.drill_steps
 
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number (from 0)."""
         if step >= self.steps:
-            return _cosine((step - self.steps) / self.drill_steps, 0.5 * self.peak_rate, 0.02 * self.peak_rate)
+            return _cosine(
+                (step - self.steps) % self.drill_steps / self.drill_steps, 0.5 * self.peak_rate, 0.02 * self.peak_rate
+            )
         warm = max(1, round(self.warmup * self.steps))
         if step < warm:
             return self.peak_rate * (step + 1) / warm

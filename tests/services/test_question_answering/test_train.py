@@ -64,14 +64,14 @@ def test_a_killed_run_ends_as_one_that_was_not(straight: tuple[Path, Models], tm
         assert all(torch.equal(tensor, theirs[name]) for name, tensor in ours.items())
 
 
-def test_the_rate_climbs_falls_and_starts_once_more_from_half() -> None:
-    schedule = Schedule(steps=100, peak_rate=1.0, drill_steps=50)
+def test_the_rate_climbs_falls_and_starts_again_from_half() -> None:
+    schedule = Schedule(steps=100, peak_rate=1.0, drill_steps=50, drills=2)
     rates = [schedule.rate(step) for step in range(schedule.all_steps)]
     assert rates[:5] == [0.2, 0.4, 0.6, 0.8, 1.0]
     assert rates[5:100] == sorted(rates[5:100], reverse=True)
     assert rates[99] == pytest.approx(0.02, abs=0.001)
     assert rates[100] == 0.5
-    assert rates[100:] == sorted(rates[100:], reverse=True)
+    assert rates[100:150] == rates[150:] == sorted(rates[100:150], reverse=True)
 
 
 def test_another_recipe_may_not_go_on_in_its_folder(straight: tuple[Path, Models]) -> None:
