@@ -246,3 +246,17 @@ async def test_times_are_told_once_a_token() -> None:
     assert sum(len(times.first) for times in told) == 3
     assert sum(len(times.between) for times in told) == sum(done.usage.completion_tokens - 1 for done in dones)
     assert all(seconds >= 0 for times in told for seconds in (*times.first, *times.between))
+
+
+async def test_what_a_step_will_follow_is_told_to_the_model_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its helpers then wake up while the engine's thread does; an abort is followed by no step."""
+    told: list[str] = []
+    monkeypatch.setattr(random_model(), "expect_step", lambda: told.append("expect"))
+    engine = Engine(random_model(), Recorder(), EngineLimits(max_sequences=1, max_model_len=200))
+    sequence = Client(engine, "0", random.Random(0)).sequence
+    result = splice_result("408", small_tokenizer(), max_tokens=20)
+    assert result is not None
+    engine.give_up(sequence)
+    engine.splice(sequence, result)
+    engine.abort(sequence)
+    assert told == ["expect"] * 3
