@@ -1,0 +1,74 @@
+"""Which calls stand in a text, and in which order: the rule that the paper leaves open.
+
+1. A tool has examples in at most N texts; where more have its calls, N are drawn (the draw depends on seed, tool and
+   the text's id alone, so neither on the order of the texts nor on the other tools).
+2. The same call (tool and input) stands once in a text: where it gains most.
+3. Of one tool one call stands at a position: the one that gains most.
+4. At most so many calls stand at a position: those that gain most. They stand in the order of their gains, so that the
+   call that helps most is next to what it helps with.
+
+Of equal gains the call that was proposed first stays.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+EXAMPLES_PER_TOOL = 25_000
+"""The paper's N (section 4.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCall:
+    """A call that the filter kept, ``offset`` characters into its text."""
+
+    tool: str
+    offset: int
+    input: str
+    output: str
+    gain: float
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRule:
+    """The rule's numbers. ``calls_per_position``: of different tools."""
+
+    examples_per_tool: int = EXAMPLES_PER_TOOL
+    calls_per_position: int = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.examples_per_tool < 1 or self.calls_per_position < 1:
+            raise ValueError("examples_per_tool and calls_per_position must be 1 or more")
+
+
+def drawn(ids: Iterable[str], tool: str, rule: MergeRule) -> set[str]:
+    """The texts that are examples of ``tool``, out of ``ids``, which all have calls of it."""
+
+    def ticket(id_: str) -> bytes:
+        return blake2b(f"{rule.seed}\x1f{tool}\x1f{id_}".encode(), digest_size=16).digest()
+
+    return set(heapq.nsmallest(rule.examples_per_tool, ids, key=ticket))
+
+
+def chosen(calls: Sequence[KeptCall], rule: MergeRule) -> list[KeptCall]:
+    """The calls that stand in a text, in their order there."""
+    calls = _best(calls, key=lambda call: (call.tool, call.input), most=1)
+    calls = _best(calls, key=lambda call: (call.tool, call.offset), most=1)
+    calls = _best(calls, key=lambda call: call.offset, most=rule.calls_per_position)
+    return sorted(calls, key=lambda call: (call.offset, call.gain))
+
+
+def _best(calls: Sequence[KeptCall], key: Callable[[KeptCall], Hashable], most: int) -> list[KeptCall]:
+    """Of each group of ``calls`` those ``most`` that gain most."""
+    seen: dict[Hashable, int] = {}
+    best = []
+    for call in sorted(calls, key=lambda call: -call.gain):
+        group = key(call)
+        seen[group] = seen.get(group, 0) + 1
+        if seen[group] <= most:
+            best.append(call)
+    return best

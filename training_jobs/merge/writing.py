@@ -1,0 +1,140 @@
+"""The files of C*, written whole or not at all.
+
+In the folder, a line each text, in the order of their ids, the same texts in all three:
+
+- ``with_calls.jsonl``: C* (`Merged`); ``without_calls.jsonl``: the baseline C (`Plain`)
+- ``documents.jsonl``: the plain texts with url and date (`Document`), which the next round needs
+
+and ``summary.json``: the rule, the table's counts, the files' digests. The same input gives the same bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from toolformer.tools import ToolRegistry
+from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn
+from training_jobs.merge.earlier import Earlier
+from training_jobs.merge.kept import KeptTexts, gather
+from training_jobs.merge.putting import plain, put
+from training_jobs.merge.table import ToolCounts
+from training_jobs.records import Annotated, CallSegment, Document, Merged, Plain, Record
+from training_jobs.stages.errors import StageError
+from training_jobs.stages.parts import write_whole
+
+WITH_CALLS: Final = "with_calls.jsonl"
+WITHOUT_CALLS: Final = "without_calls.jsonl"
+DOCUMENTS: Final = "documents.jsonl"
+SUMMARY: Final = "summary.json"
+
+
+def merge(
+    files: Mapping[str, Path],
+    out: Path,
+    rule: MergeRule,
+    registry: ToolRegistry,
+    *,
+    earlier: Earlier | None = None,
+    saw: Callable[[int], None] = lambda size: None,
+) -> dict[str, ToolCounts]:
+    """Merge each tool's filtered file into ``out`` and return the counts; ``saw`` is told the bytes read.
+
+    ``earlier`` is the C* of the round before, whose texts were annotated: they keep the calls they have.
+
+    Raises:
+        StageError: if a file is not what it should be.
+    """
+    counts = {tool: ToolCounts() for tool in files}
+
+    def see(record: Annotated, size: int) -> None:
+        counts[record.tool].see(record)
+        saw(size)
+
+    kept = gather(files, see)
+    of_tool = {tool: drawn(_with_calls_of(tool, kept, earlier), tool, rule) for tool in _tools(kept, earlier)}
+    ids = sorted(kept.calls.keys() | (earlier.texts.keys() if earlier else set()))
+    out.mkdir(parents=True, exist_ok=True)
+    digests = _write(out, ids, lambda id_: _text(id_, kept, of_tool, rule, registry, earlier), counts)
+    summary = {
+        "rule": asdict(rule),
+        "texts": sum(1 for _ in (out / WITH_CALLS).open("rb")),
+        "tools": {tool: one.as_json() for tool, one in counts.items()},
+        "sha256": digests,
+    }
+    write_whole(out / SUMMARY, (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
+    return counts
+
+
+def _tools(kept: KeptTexts, earlier: Earlier | None) -> set[str]:
+    now = {call.tool for calls in kept.calls.values() for call in calls}
+    return now | ({call.tool for text in earlier.texts.values() for call in _calls(text)} if earlier else set())
+
+
+def _with_calls_of(tool: str, kept: KeptTexts, earlier: Earlier | None) -> set[str]:
+    ids = {id_ for id_, calls in kept.calls.items() if any(call.tool == tool for call in calls)}
+    if earlier:
+        ids |= {id_ for id_, text in earlier.texts.items() if any(call.tool == tool for call in _calls(text))}
+    return ids
+
+
+def _text(
+    id_: str,
+    kept: KeptTexts,
+    of_tool: Mapping[str, set[str]],
+    rule: MergeRule,
+    registry: ToolRegistry,
+    earlier: Earlier | None,
+) -> tuple[Merged, Document]:
+    calls: list[KeptCall] = [call for call in kept.calls.get(id_, ()) if id_ in of_tool[call.tool]]
+    if earlier is None:
+        document = kept.document(id_)
+        return put(chosen(calls, rule), Merged(id_, (document.text,), ()), registry), document
+    if id_ not in earlier.texts:
+        raise StageError(f"{id_!r} is not in the C* of the round before: annotate that one's texts")
+    before = earlier.texts[id_]
+    if calls and kept.document(id_).text != earlier.rendered(id_, registry):
+        raise StageError(f"{id_!r} is another text in the C* of the round before: annotate that one's texts")
+    known = {(call.tool, call.input) for call in _calls(before)}
+    new = [call for call in calls if (call.tool, call.input) not in known]
+    return put(chosen(new, rule), before, registry), earlier.document(id_)
+
+
+def _calls(text: Merged) -> list[CallSegment]:
+    return [segment for segment in text.segments if isinstance(segment, CallSegment)]
+
+
+def _write(
+    out: Path, ids: list[str], text: Callable[[str], tuple[Merged, Document]], counts: dict[str, ToolCounts]
+) -> dict[str, str]:
+    """Write the three files; their digests."""
+    names = (WITH_CALLS, WITHOUT_CALLS, DOCUMENTS)
+    digests: dict[str, Any] = {name: hashlib.sha256() for name in names}
+    files = {name: (out / f"{name}.partial").open("wb") for name in names}
+    try:
+        for id_ in ids:
+            merged, document = text(id_)
+            if not merged.gains:  # drawn for none of its tools
+                continue
+            if plain(merged.segments) != document.text:
+                raise StageError(f"{id_!r}: the text without its calls is not the document; annotate anew")
+            records: tuple[Record, ...] = (merged, Plain(id_, (document.text,)), document)
+            for name, record in zip(names, records, strict=True):
+                line = record.to_line().encode("utf-8")
+                digests[name].update(line)
+                files[name].write(line)
+            for tool, number in Counter(call.tool for call in _calls(merged)).items():
+                counts.setdefault(tool, ToolCounts())
+                counts[tool].merged_texts += 1
+                counts[tool].merged_calls += number
+    finally:
+        for file in files.values():
+            file.close()
+    for name in names:
+        (out / f"{name}.partial").replace(out / name)
+    return {name: digest.hexdigest() for name, digest in digests.items()}
