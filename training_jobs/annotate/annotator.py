@@ -6,13 +6,14 @@ import math
 import random
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from language_model.bulk.interface import Place, SamplingRule, batches_by_length
 from language_model.bulk.loading import AnyModel, as_bulk
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import OPEN
-from toolformer.tools import Tool
+from toolformer.tools import Tool, ToolRegistry
+from training_jobs.annotate.earlier_calls import outside
 from training_jobs.annotate.prompted import Position, PromptedDocument, prompted
 from training_jobs.annotate.sampled import REPEATED, SampledCalls
 from training_jobs.records import Annotated, Candidate, Document
@@ -27,11 +28,13 @@ class AnnotateSettings:
 
     ``batch_tokens``: tokens of documents that are read together, padding and all; memory grows with it.
     ``temperature``: of the samples. ``begin_of_text``: whether the prompt stands behind the model's begin-of-text
-    token; Llama and others expect that, GPT-J does not need it."""
+    token; Llama and others expect that, GPT-J does not need it. ``earlier_calls``: the tools whose calls may stand in
+    the texts already, from an earlier round; none is put inside one."""
 
     batch_tokens: int = 8_192
     temperature: float = 1.0
     begin_of_text: bool = False
+    earlier_calls: ToolRegistry | None = None
 
     def __post_init__(self) -> None:
         if self.batch_tokens < 1 or not 0 < self.temperature < math.inf:
@@ -76,7 +79,7 @@ class Annotator:
         text too long for the model only the beginning is annotated, and ``dropped`` says how many tokens were not.
 
         Every sample draws from a random stream of its own, keyed by seed, document, tool, position and number."""
-        asked = [prompted(document.text, self._tokenizer, room=self._room) for document in documents]
+        asked = [self._prompted(document.text) for document in documents]
         annotated = [Annotated(document, self._tool.name) for document in documents]
         readable = [index for index, document in enumerate(asked) if document is not None]
         lengths = [len(document.text.ids) for document in asked if document is not None]
@@ -86,6 +89,14 @@ class Annotator:
             for index, done in zip(chosen, self._annotate(pairs, seed), strict=True):
                 annotated[index] = done
         return annotated
+
+    def _prompted(self, text: str) -> PromptedDocument | None:
+        asked = prompted(text, self._tokenizer, room=self._room)
+        tools = self._settings.earlier_calls
+        if asked is None or tools is None:
+            return asked
+        free = outside(text, tools)
+        return replace(asked, positions=tuple(position for position in asked.positions if free[position.offset]))
 
     def _annotate(self, batch: Sequence[tuple[Document, PromptedDocument]], seed: int) -> list[Annotated]:
         reading = self._model.read(self._prompt, [asked.text for _, asked in batch], self._opening)

@@ -42,32 +42,37 @@ class KeptTexts:
             return Annotated.from_line(file.readline(), str(place.file)).document
 
 
-def gather(files: Mapping[str, Path], saw: Callable[[Annotated, int], None]) -> KeptTexts:
-    """Read each tool's filtered file; ``saw`` is told each record, and the bytes it takes.
+def gather(files: Mapping[str, Path], saw: Callable[[Annotated], None]) -> KeptTexts:
+    """Read each tool's filtered file; ``saw`` is told each record.
 
     Raises:
         StageError: if a file cannot be read, is another tool's, or has not been filtered.
     """
     kept = KeptTexts()
     for tool, path in files.items():
-        for offset, size, record in _records(path):
+        for offset, record in records(path):
             if record.tool != tool:
                 raise StageError(f"{path}: tool: is {record.tool!r}, not {tool!r}; run the filter anew")
             calls = list(_kept(record, path))
             if calls:
                 kept.calls[record.document.id] += calls
                 kept._places.setdefault(record.document.id, _Place(path, offset))
-            saw(record, size)
+            saw(record)
     _put_paragraphs_back(kept, files)
     return kept
 
 
-def _records(path: Path) -> Iterator[tuple[int, int, Annotated]]:
+def records(path: Path) -> Iterator[tuple[int, Annotated]]:
+    """The records of a filtered file, each behind its offset in bytes.
+
+    Raises:
+        StageError: if the file cannot be read, or a line is no such record.
+    """
     offset = 0
     try:
         with path.open("rb") as file:
             for number, line in enumerate(file, start=1):
-                yield offset, len(line), Annotated.from_line(line, f"{path}:{number}")
+                yield offset, Annotated.from_line(line, f"{path}:{number}")
                 offset += len(line)
     except OSError as error:
         raise StageError(f"{path}: cannot be read ({error.strerror}); run the filter first") from error
@@ -92,7 +97,7 @@ def _put_paragraphs_back(kept: KeptTexts, files: Mapping[str, Path]) -> None:
             wholes[found["whole"]].append((id_, int(found["number"])))
     missing = wholes.keys() - kept._places.keys()
     for path in files.values():
-        for offset, _, record in _records(path) if missing else ():
+        for offset, record in records(path) if missing else ():
             if record.document.id in missing:
                 missing.discard(record.document.id)
                 kept._places[record.document.id] = _Place(path, offset)

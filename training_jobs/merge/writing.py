@@ -41,9 +41,9 @@ def merge(
     registry: ToolRegistry,
     *,
     earlier: Earlier | None = None,
-    saw: Callable[[int], None] = lambda size: None,
+    saw: Callable[[], None] = lambda: None,
 ) -> dict[str, ToolCounts]:
-    """Merge each tool's filtered file into ``out`` and return the counts; ``saw`` is told the bytes read.
+    """Merge each tool's filtered file into ``out`` and return the counts; ``saw`` is told of each text read.
 
     ``earlier`` is the C* of the round before, whose texts were annotated: they keep the calls they have.
 
@@ -52,18 +52,18 @@ def merge(
     """
     counts = {tool: ToolCounts() for tool in files}
 
-    def see(record: Annotated, size: int) -> None:
+    def see(record: Annotated) -> None:
         counts[record.tool].see(record)
-        saw(size)
+        saw()
 
     kept = gather(files, see)
     of_tool = {tool: drawn(_with_calls_of(tool, kept, earlier), tool, rule) for tool in _tools(kept, earlier)}
     ids = sorted(kept.calls.keys() | (earlier.texts.keys() if earlier else set()))
     out.mkdir(parents=True, exist_ok=True)
-    digests = _write(out, ids, lambda id_: _text(id_, kept, of_tool, rule, registry, earlier), counts)
+    texts, digests = _write(out, ids, lambda id_: _text(id_, kept, of_tool, rule, registry, earlier), counts)
     summary = {
         "rule": asdict(rule),
-        "texts": sum(1 for _ in (out / WITH_CALLS).open("rb")),
+        "texts": texts,
         "tools": {tool: one.as_json() for tool, one in counts.items()},
         "sha256": digests,
     }
@@ -111,8 +111,9 @@ def _calls(text: Merged) -> list[CallSegment]:
 
 def _write(
     out: Path, ids: list[str], text: Callable[[str], tuple[Merged, Document]], counts: dict[str, ToolCounts]
-) -> dict[str, str]:
-    """Write the three files; their digests."""
+) -> tuple[int, dict[str, str]]:
+    """Write the three files; how many texts they have, and their digests."""
+    texts = 0
     names = (WITH_CALLS, WITHOUT_CALLS, DOCUMENTS)
     digests: dict[str, Any] = {name: hashlib.sha256() for name in names}
     files = {name: (out / f"{name}.partial").open("wb") for name in names}
@@ -123,6 +124,7 @@ def _write(
                 continue
             if plain(merged.segments) != document.text:
                 raise StageError(f"{id_!r}: the text without its calls is not the document; annotate anew")
+            texts += 1
             records: tuple[Record, ...] = (merged, Plain(id_, (document.text,)), document)
             for name, record in zip(names, records, strict=True):
                 line = record.to_line().encode("utf-8")
@@ -137,4 +139,4 @@ def _write(
             file.close()
     for name in names:
         (out / f"{name}.partial").replace(out / name)
-    return {name: digest.hexdigest() for name, digest in digests.items()}
+    return texts, {name: digest.hexdigest() for name, digest in digests.items()}

@@ -44,6 +44,11 @@ class RunFolder:
         """The folder of C*."""
         return self.path / "merge"
 
+    @property
+    def earlier(self) -> Path:
+        """The C* of the round before, in a later round."""
+        return self.path / "earlier"
+
     def tools(self, stage: StageName, registry: ToolRegistry, chosen: Sequence[str] | None) -> list[Tool]:
         """The tools whose file is in ``stage``, in the registry's order; of these the ``chosen`` ones.
 

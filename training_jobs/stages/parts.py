@@ -59,6 +59,14 @@ class Parts:
             self._check(begun)
         return False
 
+    def fit(self) -> bool:
+        """Whether what there is was made with these settings."""
+        try:
+            self.finished()
+        except StageError:
+            return False
+        return True
+
     def forget(self) -> None:
         """Remove the output and all parts."""
         self._marker.unlink(missing_ok=True)

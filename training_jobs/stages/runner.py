@@ -30,13 +30,15 @@ FORMAT: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What is done: ``job`` on ``source``, written to ``target``. ``name`` is for people, such as ``annotate QA``."""
+    """What is done: ``job`` on ``source``, written to ``target``. ``name`` is for people, such as ``annotate QA``. A
+    ``replaceable`` output is made anew for other input or settings; of others that is refused."""
 
     name: str
     source: Path
     target: Path
     job: Job
     chunk_documents: int = 64
+    replaceable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def run_stage(stage: Stage, running: Running) -> bool:
         **stage.job.settings(),
     }
     parts = Parts(stage.target, settings, len(planned.chunks))
-    if running.restart:
+    if running.restart or (stage.replaceable and not parts.fit()):
         parts.forget()
     if parts.finished():
         parts.sweep()

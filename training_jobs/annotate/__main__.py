@@ -1,0 +1,59 @@
+"""The stage ``annotate``: the calls that a model proposes for each document.
+
+    python -m training_jobs.annotate --run RUN --model MODEL
+
+Reads ``RUN/corpus/<Tool>.jsonl``, writes ``RUN/annotate/<Tool>.jsonl``.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from toolformer.tools import ToolRegistry
+from training_jobs.stages.annotating import CHUNK, annotate_tools
+from training_jobs.stages.command import add_running, finite, run_command, run_folder, running, stage_parser
+from training_jobs.stages.models import add_model, model_choice
+from training_jobs.stages.rounds import is_later_round
+
+_EXAMPLES = """
+python -m training_jobs.annotate --run RUN --model models/base
+python -m training_jobs.annotate --run RUN --model models/base --tools Calculator MT --workers 4
+JOB_COMPLETION_INDEX=0 WORLD_SIZE=8 python -m training_jobs.annotate --run RUN --model M --device cuda
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line of this stage."""
+    parser = stage_parser(
+        "training_jobs.annotate",
+        "Ask a model, with each tool's few-shot prompt, where calls may stand in the texts of RUN/corpus and which.",
+        _EXAMPLES,
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the samples; the same seed gives the same bytes")
+    parser.add_argument("--temperature", type=finite, default=1.0, help="of the samples (1)")
+    parser.add_argument(
+        "--begin-of-text", action="store_true", help="the prompt stands behind the model's begin-of-text token"
+    )
+    add_model(parser)
+    add_running(parser, chunk=CHUNK)
+    run_command(parser, _run, arguments)
+
+
+def _run(options: argparse.Namespace) -> None:
+    folder, registry = run_folder(options), ToolRegistry.load()
+    annotate_tools(
+        folder,
+        folder.tools("corpus", registry, options.tools),
+        running(options),
+        model=model_choice(options),
+        seed=options.seed,
+        temperature=options.temperature,
+        begin_of_text=options.begin_of_text,
+        earlier_calls=registry if is_later_round(folder) else None,
+        chunk_documents=options.chunk,
+    )
+
+
+if __name__ == "__main__":
+    main()
