@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import hashlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from training_jobs.stages.command import positive
+from training_jobs.stages.digests import file_digest
 from training_jobs.stages.errors import StageError
 
 Precision = Literal["float32", "bfloat16", "float16"]
-
-_ENDS: Final = 1 << 20
-"""Bytes of a weight file that are read at either end to tell it from another: a whole GPT-J takes minutes to read."""
-_WHOLE: Final = (".json", ".txt", ".model")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +34,7 @@ class ModelChoice:
             raise StageError(f"--model: {self.path} holds no checkpoint (config.json); name a folder that does")
         files = sorted(path for path in self.path.iterdir() if path.is_file() and not path.name.endswith(".md"))
         return {
-            "model": {path.name: _digest(path) for path in files},
+            "model": {path.name: file_digest(path) for path in files},
             "device": self.device.partition(":")[0],
             "precision": self.precision,
             "threads": self.threads,
@@ -75,16 +71,3 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
 def model_choice(options: argparse.Namespace) -> ModelChoice:
     """What `add_model`'s options say."""
     return ModelChoice(options.model, options.device, options.precision, options.threads)
-
-
-def _digest(path: Path) -> str:
-    size = path.stat().st_size
-    digest = hashlib.sha256(str(size).encode())
-    with path.open("rb") as file:
-        if path.suffix in _WHOLE or size <= 2 * _ENDS:
-            digest.update(file.read())
-        else:
-            digest.update(file.read(_ENDS))
-            file.seek(-_ENDS, 2)
-            digest.update(file.read())
-    return digest.hexdigest()[:32]

@@ -1,0 +1,139 @@
+"""All stages in one command: from texts C to C*.
+
+    python -m training_jobs.stages FILE ... --run RUN --model MODEL --language-id lid.176.ftz
+    python -m training_jobs.stages --round 2 --earlier RUN --run RUN2 --model FINETUNED
+
+Ended at any moment, the same command goes on. The tool services must be up by the time of ``execute``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from language_model.config import CheckpointError
+from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.result_cache import CacheSettings
+from toolformer.tool_client import ToolClient
+from toolformer.tools import Tool, ToolRegistry
+from training_jobs.filter.__main__ import add_strictness, strictness
+from training_jobs.merge.__main__ import add_rule, merge_rule
+from training_jobs.stages.annotating import annotate_tools
+from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
+from training_jobs.stages.errors import StageError
+from training_jobs.stages.executing import execute_tools
+from training_jobs.stages.folder import RunFolder
+from training_jobs.stages.merging import merge_tools
+from training_jobs.stages.models import add_model, model_choice
+from training_jobs.stages.rounds import begin_round, is_later_round
+from training_jobs.stages.runner import Running
+from training_jobs.stages.scoring import judge_tools, measured_costs, score_tools
+from training_jobs.stages.selecting import select_texts
+
+CHUNK = 64
+
+_EXAMPLES = """
+python -m training_jobs.stages WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
+python -m training_jobs.stages texts.jsonl --run RUN --model models/base --tools Calculator Calendar
+python -m training_jobs.stages --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-weight 0.05
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line of the whole pipeline."""
+    parser = stage_parser(
+        "training_jobs.stages",
+        "From texts to C*: select, annotate, execute, score, filter, merge. Goes on where it was ended.",
+        _EXAMPLES,
+    )
+    parser.add_argument("files", type=Path, nargs="*", help="CCNet .json.gz, .jsonl (also .gz) or .parquet files: C")
+    parser.add_argument("--language-id", type=Path, help="fastText classifier, such as lid.176.ftz; MT needs it")
+    parser.add_argument("--round", type=positive, default=1, help="2 and on: add calls to the C* of --earlier (1)")
+    parser.add_argument("--earlier", type=Path, metavar="DIR", help="folder of the run of the round before")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn; the same seed gives the same bytes")
+    parser.add_argument("--temperature", type=finite, default=1.0, help="of the samples (1)")
+    parser.add_argument("--concurrency", type=positive, default=4, help="batches of calls under way at once (4)")
+    parser.add_argument(
+        "--patience", type=finite, default=600.0, metavar="SECONDS", help="how long to wait for a service (600)"
+    )
+    add_strictness(parser)
+    add_rule(parser)
+    add_model(parser)
+    add_running(parser, chunk=CHUNK)
+    run_command(parser, _run, arguments)
+
+
+def _run(options: argparse.Namespace) -> None:
+    folder, registry, how = run_folder(options), ToolRegistry.load(), running(options)
+    if how.shard.world_size > 1:
+        raise StageError("the stages of a run wait for one another: give each rank one stage (jobs annotate, ...)")
+    asked = registry.select(options.tools)
+    strict = strictness(options, registry, {})
+    model = model_choice(options)
+    model.settings()  # says now what would else be said after the corpus
+    asyncio.run(_tell_who_is_missing(asked, registry, how.console))
+    _begin(options, folder, asked, registry, how)
+    tools = folder.tools("corpus", registry, options.tools)
+    later = registry if is_later_round(folder) else None
+    annotate_tools(
+        folder,
+        tools,
+        how,
+        model=model,
+        seed=options.seed,
+        temperature=options.temperature,
+        earlier_calls=later,
+        chunk_documents=options.chunk,
+    )
+    cache = CacheSettings.read(os.environ)
+    execute_tools(folder, tools, how, concurrency=options.concurrency, patience_s=options.patience, cache=cache)
+    begin_of_text = not options.no_begin_of_text
+    score_tools(folder, tools, how, model=model, begin_of_text=begin_of_text, chunk_documents=options.chunk)
+    if options.cost == "measured":
+        strict = replace(strict, cost=measured_costs(folder, tools))
+    judge_tools(folder, tools, how, strict)
+    merge_tools(folder, tools, merge_rule(options), registry, how.console)
+
+
+def _begin(
+    options: argparse.Namespace, folder: RunFolder, tools: Sequence[Tool], registry: ToolRegistry, how: Running
+) -> None:
+    """Make the corpus: of files, or of the C* of the round before."""
+    tokenizer = options.model / "tokenizer.json"
+    if options.round == 1:
+        if not options.files or options.earlier:
+            raise StageError("the first round takes FILES and no --earlier; a later one --round 2 --earlier DIR")
+        select_texts(
+            folder, options.files, tools, tokenizer=tokenizer, language_id=options.language_id,
+            seed=options.seed, restart=how.restart, console=how.console,
+        )  # fmt: skip
+        return
+    if options.files or options.earlier is None:
+        raise StageError(f"--round {options.round} takes --earlier DIR, the run of the round before, and no FILES")
+    try:
+        texts = begin_round(
+            folder, RunFolder(options.earlier).merged, ByteLevelTokenizer.from_pretrained(options.model), registry
+        )
+    except CheckpointError as error:
+        raise StageError(f"--model: {error}") from error
+    how.console.print(f"corpus: {texts:,} texts of C*, for round {options.round}", highlight=False)
+
+
+async def _tell_who_is_missing(tools: Sequence[Tool], registry: ToolRegistry, console: Console) -> None:
+    """Annotating takes hours; it is good to know before that the services will be needed after it."""
+    async with ToolClient(registry) as client:
+        states = await asyncio.gather(*(client.ready(tool.name) for tool in tools))
+    for tool, state in zip(tools, states, strict=True):
+        if not state:
+            said = f"{tool.name} is not up yet; execute will wait for it: {state.reason}"
+            console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()
