@@ -233,6 +233,7 @@ _forward(jobs, "annotate", "training_jobs.annotate", "Ask a model where calls ma
 _forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.")
 _forward(jobs, "filter", "training_jobs.filter", "Keep the calls that help to predict what follows.")
 _forward(jobs, "merge", "training_jobs.merge", "Put the kept calls into their texts: C*, its table and page.")
+_forward(jobs, "report", "training_jobs.report", "Show what a run kept: table, examples, a page to look at.")
 _forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.")
 _forward(index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.")
 app.add_typer(jobs, name="jobs")

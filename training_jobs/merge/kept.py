@@ -7,18 +7,15 @@ its document where another tool's file has that.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
 
 from training_jobs.merge.choosing import KeptCall
+from training_jobs.merge.paragraphs import paragraph_of, paragraph_start
 from training_jobs.records import KEPT, Annotated, Document, RecordError
 from training_jobs.stages.errors import StageError
-
-_PARAGRAPH: Final = re.compile(r"(?P<whole>.+)#(?P<number>[1-9]\d*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +90,9 @@ def _kept(record: Annotated, path: Path) -> Iterator[KeptCall]:
 def _put_paragraphs_back(kept: KeptTexts, files: Mapping[str, Path]) -> None:
     wholes: defaultdict[str, list[tuple[str, int]]] = defaultdict(list)
     for id_ in kept.calls:
-        if found := _PARAGRAPH.fullmatch(id_):
-            wholes[found["whole"]].append((id_, int(found["number"])))
+        if (found := paragraph_of(id_)) is not None:
+            whole, number = found
+            wholes[whole].append((id_, number))
     missing = wholes.keys() - kept._places.keys()
     for path in files.values():
         for offset, record in records(path) if missing else ():
@@ -105,21 +103,10 @@ def _put_paragraphs_back(kept: KeptTexts, files: Mapping[str, Path]) -> None:
         if whole in kept._places:
             text = kept.document(whole).text
             for id_, number in paragraphs:
-                _put_back(kept, id_, whole, _start(text, number, kept.document(id_).text))
+                _put_back(kept, id_, whole, paragraph_start(text, number, kept.document(id_).text))
 
 
 def _put_back(kept: KeptTexts, id_: str, whole: str, start: int | None) -> None:
     # Where the text does not fit, the "#" belongs to an id of somebody else's, and the text stays what it is.
     if start is not None:
         kept.calls[whole] += [replace(call, offset=start + call.offset) for call in kept.calls.pop(id_)]
-
-
-def _start(text: str, number: int, paragraph: str) -> int | None:
-    """Where the ``number``-th paragraph of ``text`` begins, if it is ``paragraph``."""
-    at = counted = 0
-    for line in text.split("\n"):
-        counted += bool(line.strip())
-        if counted == number:
-            return at if line == paragraph else None
-        at += len(line) + 1
-    return None

@@ -31,4 +31,5 @@ def write_report(
     told = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
     page = _PAGE.read_text(encoding="utf-8")
     head, tail = page.split(_MARK)
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, f"{head}{told}{tail}".encode())

@@ -71,6 +71,15 @@ def merge(
     return counts
 
 
+def read_summary(folder: Path) -> dict[str, tuple[int, int]]:
+    """Of each tool the texts and calls that C* in ``folder`` has; nothing where there is no C*."""
+    try:
+        tools = json.loads((folder / SUMMARY).read_bytes())["tools"]
+    except FileNotFoundError:
+        return {}
+    return {tool: (one["texts of it in C*"], one["calls of it in C*"]) for tool, one in tools.items()}
+
+
 def _tools(kept: KeptTexts, earlier: Earlier | None) -> set[str]:
     now = {call.tool for calls in kept.calls.values() for call in calls}
     return now | ({call.tool for text in earlier.texts.values() for call in _calls(text)} if earlier else set())

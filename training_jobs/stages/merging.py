@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -11,9 +11,10 @@ from rich.text import Text
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.merge.choosing import MergeRule
 from training_jobs.merge.examples import Example, examples
+from training_jobs.merge.kept import records
 from training_jobs.merge.report import write_report
 from training_jobs.merge.table import ToolCounts, printed
-from training_jobs.merge.writing import WITH_CALLS, merge
+from training_jobs.merge.writing import merge, read_summary
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
 from training_jobs.stages.progress import StageProgress
@@ -40,16 +41,41 @@ def merge_tools(
         counts = merge(
             files, folder.merged, rule, registry, earlier=earlier_texts(folder), saw=lambda: progress.advance(1, {})
         )
+    _report(folder, files, counts, registry, console, folder.merged / REPORT)
+
+
+def report_tools(
+    folder: RunFolder, tools: Sequence[Tool], registry: ToolRegistry, console: Console, *, out: Path | None = None
+) -> None:
+    """Print table and examples of what the filter kept of ``tools``, and write the page to ``out``; C* stays as it is.
+
+    Raises:
+        StageError: if a file is not what it should be.
+    """
+    files = {tool.name: folder.file("filter", tool.name) for tool in tools}
+    counts = {tool: ToolCounts() for tool in files}
+    for tool, path in files.items():
+        for _, record in records(path):
+            counts[tool].see(record)
+    merged = read_summary(folder.merged)
+    for tool, one in counts.items():
+        one.merged_texts, one.merged_calls = merged.get(tool, (0, 0))
+    _report(folder, files, counts, registry, console, out or folder.merged / REPORT)
+
+
+def _report(
+    folder: RunFolder,
+    files: Mapping[str, Path],
+    counts: dict[str, ToolCounts],
+    registry: ToolRegistry,
+    console: Console,
+    out: Path,
+) -> None:
     shown = examples(files, registry)
-    about = {
-        "run": folder.path.resolve().name,
-        "texts in C*": f"{_lines(folder.merged / WITH_CALLS):,}",
-        "examples a tool": f"{rule.examples_per_tool:,} at most",
-        "calls at a position": f"{rule.calls_per_position} at most, of different tools",
-    }
-    write_report(folder.merged / REPORT, counts, shown, about)
+    calls = sum(one.merged_calls for one in counts.values())
+    write_report(out, counts, shown, {"run": folder.path.resolve().name, "calls in C*": f"{calls:,}"})
     _show(counts, shown, Console())
-    console.print(f"merge: {folder.merged / REPORT}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"page: {out}", markup=False, highlight=False, soft_wrap=True)
 
 
 def _show(counts: dict[str, ToolCounts], shown: Sequence[Example], console: Console) -> None:
@@ -59,11 +85,16 @@ def _show(counts: dict[str, ToolCounts], shown: Sequence[Example], console: Cons
         for example in [one for one in shown if one.tool == tool][:_SHOWN]:
             line = Text.assemble(
                 (f"{example.gain:+.3f} ", "bold"),
-                example.before[-80:].replace("\n", " "),
-                (f" [{example.call} -> {example.result}]", "cyan"),
-                example.after[:60].replace("\n", " "),
+                _printable(example.before[-80:]),
+                (_printable(f" [{example.call} -> {example.result}]"), "cyan"),
+                _printable(example.after[:60]),
             )
             console.print(line, soft_wrap=True)
+
+
+def _printable(text: str) -> str:
+    """On one line, and unable to steer the terminal: the texts are anybody's."""
+    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _lines(path: Path) -> int:

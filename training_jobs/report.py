@@ -1,0 +1,53 @@
+"""What a run kept: its table, examples and page again, and how many calls are right where that is known.
+
+python -m training_jobs.report --run RUN
+python -m training_jobs.report --run RUN --truth WEB/truth.jsonl
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from toolformer.tools import ToolRegistry
+from training_jobs.merge.precision import measure, printed
+from training_jobs.stages.command import run_command, run_folder, stage_parser
+from training_jobs.stages.merging import report_tools
+
+_EXAMPLES = """
+python -m training_jobs.report --run RUN
+python -m training_jobs.report --run RUN --tools QA --truth WEB/truth.jsonl
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = stage_parser(
+        "training_jobs.report",
+        "Print how many calls were kept at several thresholds and those that gain most, and write the page to look at "
+        "them; C* stays as it is.",
+        _EXAMPLES,
+    )
+    parser.add_argument("--out", type=Path, help="the page (RUN/merge/report.html)")
+    parser.add_argument("--truth", type=Path, help="truth.jsonl of generated texts: tells how many calls are right")
+    parser.add_argument(
+        "--reach", type=int, default=0, help="characters that a right call may stand before the answer (0)"
+    )
+    run_command(parser, _run, arguments)
+
+
+def _run(options: argparse.Namespace) -> None:
+    folder, registry = run_folder(options), ToolRegistry.load()
+    tools = folder.tools("filter", registry, options.tools)
+    console = Console(stderr=True)
+    report_tools(folder, tools, registry, console, out=options.out)
+    if options.truth is not None:
+        files = {tool.name: folder.file("filter", tool.name) for tool in tools}
+        Console().print(printed(measure(files, options.truth, reach=options.reach)))
+
+
+if __name__ == "__main__":
+    main()
