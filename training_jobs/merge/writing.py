@@ -128,7 +128,10 @@ def _write(
     files = {name: (out / f"{name}.partial").open("wb") for name in names}
     try:
         for id_ in ids:
-            merged, document = text(id_)
+            try:
+                merged, document = text(id_)
+            except ValueError as error:
+                raise StageError(f"{error}: the filtered files are damaged or of other texts; annotate anew") from error
             if not merged.gains:  # drawn for none of its tools
                 continue
             if plain(merged.segments) != document.text:
