@@ -17,8 +17,8 @@ BUILT: Final = {f"toolformer-{name}" for name in [*servers(), "jobs"]}
 PINNED: Final = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z]+)?")
 MADE_BY_HAND: Final = {("Secret", "gateway-api-keys"), ("PersistentVolumeClaim", "runs")}
 """What an operator makes before (docs/deploy.md), or another folder brings."""
-AWAITED: Final = {"training_jobs.finetune", "training_jobs.annotate", "training_jobs.filter", "training_jobs.merge"}
-"""Stages that manifests name and that are still being written."""
+AWAITED: Final = {"training_jobs.finetune"}
+"""A stage that manifests name and that is still being written."""
 
 
 def server_of(pod: Pod) -> Server | None:
