@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import dataclasses
 import itertools
 import json
 import os
@@ -25,6 +24,7 @@ from typing import Any
 import torch
 
 from benchmarks.resume import resume_cost
+from benchmarks.serving.gateway import endless
 from benchmarks.workload import prompts
 from inference_gateway.actions import Done
 from inference_gateway.backends.local import LocalBackend
@@ -105,9 +105,8 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
     theirs = transformers.GPTJForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()
     ours = GPTJ.from_pretrained(options.model)
-    backend = LocalBackend(ours, tokenizer, "bench", EngineLimits(max_sequences=max(options.streams)))
     # Every stream makes all its tokens, as the peers are told to.
-    backend.vocabulary = dataclasses.replace(backend.vocabulary, end_ids=frozenset())
+    backend = endless(LocalBackend(ours, tokenizer, "bench", EngineLimits(max_sequences=max(options.streams))))
     rounds: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as directory:
         converted = convert(options.model, Path(directory))

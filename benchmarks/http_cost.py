@@ -12,32 +12,25 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import dataclasses
 import json
 import re
 import selectors
 import socket
-import subprocess
-import sys
 import time
-import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from urllib.parse import urlsplit
 
+from benchmarks.http_load import post
+from benchmarks.serving.gateway import endless, endless_gateway
 from benchmarks.workload import PROMPTS
-from http_api import configure_logging, serve
 from inference_gateway.actions import Done
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest
 from inference_gateway.engine.limits import EngineLimits
-from inference_gateway.http import create_app
-from inference_gateway.settings import GatewaySettings
-from toolformer.tools import ToolRegistry
 
 _END = b"0\r\n\r\n"
 _USAGE = re.compile(rb'"completion_tokens":(\d+)')
-_START_SECONDS = 60
 _WARM_UP_SECONDS = 0.7
 
 
@@ -88,7 +81,7 @@ def http_rate(port: int, streams: int, tokens: int, seconds: float) -> float:
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as connections:
         for number, limit in enumerate(limits(streams, tokens)):
             client = connections.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))
-            message = _request(port, PROMPTS[number % len(PROMPTS)], limit)
+            message = _request(PROMPTS[number % len(PROMPTS)], limit)
             client.sendall(message)
             selector.register(client, selectors.EVENT_READ, (client, message, bytearray()))
         while not window.over:
@@ -104,66 +97,28 @@ def http_rate(port: int, streams: int, tokens: int, seconds: float) -> float:
     return window.rate
 
 
-def _request(port: int, prompt: str, tokens: int) -> bytes:
-    body = json.dumps(
-        {"prompt": prompt, "max_tokens": tokens, "tools": [], "stream": True, "stream_options": {"include_usage": True}}
-    ).encode()
-    head = (
-        f"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode() + body
+def _request(prompt: str, tokens: int) -> bytes:
+    asked = {"prompt": prompt, "max_tokens": tokens, "tools": [], "stream": True}
+    return post("/v1/completions", asked | {"stream_options": {"include_usage": True}})
 
 
 def load(model: Path, streams: int) -> LocalBackend:
-    """A backend whose completions end at their limit only, so that every stream makes all its tokens."""
-    backend = LocalBackend.load(model, limits=EngineLimits(max_sequences=streams))
-    backend.vocabulary = dataclasses.replace(backend.vocabulary, end_ids=frozenset())
-    return backend
+    """The backend that the gateway process has."""
+    return endless(LocalBackend.load(model, limits=EngineLimits(max_sequences=streams)))
 
 
-def serve_gateway(model: Path, streams: int, port: int) -> NoReturn:
-    """The gateway of ``python -m inference_gateway`` over such a backend."""
-    settings = GatewaySettings(_env_file=None)
-    configure_logging("WARNING")
-    app = create_app(lambda: load(model, streams), ToolRegistry.load(files=[], environ={}), settings)
-    serve(app, "127.0.0.1", port, drain_seconds=1)
-
-
-@contextlib.contextmanager
-def gateway(model: Path, streams: int) -> Iterator[int]:
-    """Such a gateway in a process of its own; gives its port once it is ready."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = int(probe.getsockname()[1])
-    arguments = ["--model", str(model), "--streams", str(streams), "--serve", str(port)]
-    process = subprocess.Popen([sys.executable, "-m", "benchmarks.http_cost", *arguments])
-    try:
-        _wait_until_ready(port, process)
-        yield port
-    finally:
-        process.terminate()
-        process.wait(timeout=60)
-
-
-def _wait_until_ready(port: int, process: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + _START_SECONDS
-    while time.monotonic() < end and process.poll() is None:
-        with contextlib.suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/v1/models", timeout=2):
-            return
-        time.sleep(0.1)
-    raise SystemExit("the gateway did not become ready; its log is above")
-
-
-async def measure(options: argparse.Namespace, port: int) -> dict[str, float]:
+async def measure(options: argparse.Namespace) -> dict[str, float]:
     backend = load(options.model, options.streams)
     await backend.start()
     best = {"engine": 0.0, "http": 0.0}
-    for _ in range(options.rounds):
-        driven = (options.streams, options.tokens, options.seconds)
-        inside = await engine_rate(backend, *driven)
-        rates = {"engine": inside, "http": await asyncio.to_thread(http_rate, port, *driven)}
-        best = {name: max(best[name], rate) for name, rate in rates.items()}
+    async with endless_gateway(options.model, max_sequences=options.streams) as gateway:
+        port = urlsplit(gateway.url).port
+        assert port is not None
+        for _ in range(options.rounds):
+            driven = (options.streams, options.tokens, options.seconds)
+            inside = await engine_rate(backend, *driven)
+            rates = {"engine": inside, "http": await asyncio.to_thread(http_rate, port, *driven)}
+            best = {name: max(best[name], rate) for name, rate in rates.items()}
     await backend.stop()
     return best
 
@@ -176,12 +131,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/http_cost.json"))
-    parser.add_argument("--serve", type=int, metavar="PORT", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if options.serve:
-        serve_gateway(options.model, options.streams, options.serve)
-    with gateway(options.model, options.streams) as port:
-        rates = asyncio.run(measure(options, port))
+    rates = asyncio.run(measure(options))
     cost = 1 - rates["http"] / rates["engine"]
     told = f"{options.streams} streams: engine {rates['engine']:.0f}, over HTTP {rates['http']:.0f} tokens/s"
     print(f"{told}: {cost:.0%} less")

@@ -9,20 +9,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import re
-import sys
-import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import IO
 from urllib.parse import urlsplit
 
+from benchmarks.processes import Service
 from benchmarks.reports import processor_seconds
 
 SECONDS = 600.0
-"""Deadline for a service to become ready, and for a whole measurement."""
+"""Deadline for a whole measurement."""
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
@@ -37,14 +34,6 @@ def post(path: str, body: object) -> bytes:
     content = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
     return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
-
-
-@dataclass(frozen=True)
-class Service:
-    """A service that runs."""
-
-    url: str
-    process: int
 
 
 @dataclass
@@ -93,38 +82,3 @@ async def measure(service: Service, requests: Sequence[bytes], clients: int) -> 
     measured.seconds = time.perf_counter() - began
     measured.processor_seconds = processor_seconds(service.process) - computed
     return measured
-
-
-@contextlib.asynccontextmanager
-async def running(service: str, settings: Mapping[str, str] | None = None) -> AsyncIterator[Service]:
-    """``python -m services.NAME`` on a free port, ready to answer, with these settings (``TOOLFORMER_NAME_...``).
-
-    Raises:
-        RuntimeError: it did not become ready; the text holds its log.
-    """
-    prefix = f"TOOLFORMER_{service.upper()}_"
-    environment = {prefix + name: value for name, value in {"PORT": "0", **(settings or {})}.items()}
-    with tempfile.TemporaryFile("w+") as log:  # a pipe would want to be read while the service is measured
-        process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", f"services.{service}", env=os.environ | environment, stderr=log
-        )
-        try:
-            yield Service(await _ready(process, log), process.pid)
-        finally:
-            if process.returncode is None:
-                process.terminate()
-            await process.wait()
-
-
-async def _ready(process: asyncio.subprocess.Process, log: IO[str]) -> str:
-    """The address in its log, once the log says that it is ready."""
-    async with asyncio.timeout(SECONDS):
-        while True:
-            log.seek(0)
-            said = log.read()
-            listening = re.search(r"listening on (http://\S+)", said)
-            if listening and "ready after" in said:
-                return listening.group(1)
-            if "could not start" in said or process.returncode is not None:
-                raise RuntimeError(f"the service did not start:\n{said}")
-            await asyncio.sleep(0.05)

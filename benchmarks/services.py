@@ -21,7 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.http_load import measure, post, running
+from benchmarks.http_load import measure, post
+from benchmarks.processes import running
 from benchmarks.reports import RESULTS, resident_mb, write_report
 from benchmarks.search_peers import summary
 from demo_world.phrases import LANGUAGES, phrases

@@ -26,7 +26,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from benchmarks.generated_pages import queries, titles, write_pages
-from benchmarks.http_load import get, measure, post, running
+from benchmarks.http_load import get, measure, post
+from benchmarks.processes import running
 from benchmarks.reports import RESULTS, resident_mb, write_report
 from benchmarks.search_peers import HITS, WARM_UP, summary
 

@@ -6,7 +6,8 @@ import os
 
 import pytest
 
-from benchmarks.http_load import get, measure, post, running
+from benchmarks.http_load import get, measure, post
+from benchmarks.processes import running
 from benchmarks.reports import percentiles, processor_seconds, resident_mb
 
 

@@ -1,0 +1,120 @@
+"""A connection that stays open and reads the gateway's answers as they come.
+
+The bare streams of asyncio: a general HTTP client would take more processor time than the gateway it measures."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import urlsplit
+
+_LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
+_DONE = b"data: [DONE]"
+
+
+class Refused(Exception):  # noqa: N818 - a state, not a fault
+    """The server answered with ``status`` and an error."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(f"HTTP {status}: {body.decode(errors='replace')[:300]}")
+        self.status = status
+
+
+class BrokenStream(Exception):  # noqa: N818 - says what it is
+    """An answer is not what the gateway promises."""
+
+
+class Connection:
+    """One connection, for one request at a time."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    @classmethod
+    async def open(cls, url: str) -> Connection:
+        """Connect to ``url``."""
+        address = urlsplit(url)
+        return cls(*await asyncio.open_connection(address.hostname, address.port, limit=2**22))
+
+    def close(self) -> None:
+        """Close it, whatever is under way."""
+        self._writer.close()
+
+    def reset(self) -> None:
+        """Drop it without a farewell."""
+        self._writer.transport.abort()
+
+    async def events(self, request: bytes) -> AsyncIterator[dict[str, Any]]:
+        """Send ``request`` and give the events of the answer, ``[DONE]`` left out.
+
+        Raises:
+            Refused: if the status is not 200.
+            BrokenStream: if ``[DONE]`` does not come exactly once and last.
+        """
+        await self._send(request)
+        waiting, done = b"", False
+        while size := int((await self._reader.readuntil(b"\r\n"))[:-2], 16):
+            waiting += (await self._reader.readexactly(size + 2))[:-2]
+            *whole, waiting = waiting.split(b"\n\n")
+            for event in whole:
+                if done:
+                    raise BrokenStream(f"something came behind [DONE]: {event[:200]!r}")
+                done = event == _DONE
+                if event.startswith(b"data: {"):
+                    yield json.loads(event[len(b"data: ") :])
+                elif not done and not event.startswith(b":"):
+                    raise BrokenStream(f"no event: {event[:200]!r}")
+        await self._reader.readexactly(2)
+        if not done or waiting:
+            raise BrokenStream("the stream ended without [DONE]")
+
+    async def whole(self, request: bytes) -> dict[str, Any]:
+        """Send ``request`` and give the JSON of the answer.
+
+        Raises:
+            Refused: if the status is not 200.
+        """
+        return dict(json.loads(await self._body(await self._send(request))))
+
+    async def _send(self, request: bytes) -> bytes:
+        """The head of the answer to ``request``, whose status is 200."""
+        self._writer.write(request)
+        head = await self._reader.readuntil(b"\r\n\r\n")
+        status = int(head.split(b" ", 2)[1])
+        if status != 200:
+            raise Refused(status, await self._body(head))
+        return head
+
+    async def _body(self, head: bytes) -> bytes:
+        length = _LENGTH.search(head)
+        return await self._reader.readexactly(int(length.group(1)) if length else 0)
+
+
+class Connections:
+    """Connections to one server, kept open from request to request; a context manager."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._idle: list[Connection] = []
+
+    async def __aenter__(self) -> Connections:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        for connection in self._idle:
+            connection.close()
+
+    @contextlib.asynccontextmanager
+    async def one(self) -> AsyncIterator[Connection]:
+        """A connection for one request; not used again if that fails."""
+        connection = self._idle.pop() if self._idle else await Connection.open(self._url)
+        try:
+            yield connection
+        except BaseException:
+            connection.close()
+            raise
+        self._idle.append(connection)

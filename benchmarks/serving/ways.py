@@ -1,0 +1,148 @@
+"""Ways to complete a text with a tool call in it, over HTTP: the gateway that pauses, and a client that resubmits."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator
+from typing import Any, Protocol
+
+from benchmarks.http_load import post
+from benchmarks.serving.load import Job
+from benchmarks.serving.record import Record
+from benchmarks.serving.stream import Connection, Connections
+from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, Tokenizer, scan_call, splice_result
+from toolformer.tool_client import ToolClient
+from toolformer.tools import ToolRegistry
+
+TOOL = "Calculator"
+"""The tool that requests of `load.jobs` call."""
+
+
+class Way(Protocol):
+    """Answers jobs."""
+
+    async def run(self, job: Job, record: Record) -> None:
+        """Do ``job`` and note what a client sees of it."""
+
+
+class Tools:
+    """Calls the tool on a client's behalf, with the same tool client as the gateway."""
+
+    def __init__(self, client: ToolClient, registry: ToolRegistry, tokenizer: Tokenizer) -> None:
+        self._client, self._registry, self.tokenizer = client, registry, tokenizer
+
+    @classmethod
+    @contextlib.asynccontextmanager
+    async def at(cls, url: str, tokenizer: Tokenizer) -> AsyncIterator[Tools]:
+        """The tool whose service is at ``url``."""
+        registry = ToolRegistry.load(files=[], environ={f"TOOLFORMER_TOOL_{TOOL.upper()}_URL": url})
+        async with ToolClient(registry) as client:
+            yield cls(client, registry, tokenizer)
+
+    def read(self, text: str) -> ApiCall:
+        """The call that ``text`` ends with, up to the arrow.
+
+        Raises:
+            RuntimeError: if it ends with none.
+        """
+        call = scan_call(text.rpartition(OPEN)[2], self._registry.quoted_names).call
+        if call is None:
+            raise RuntimeError(f"no call stands before the arrow: {text[-80:]!r}")
+        return call
+
+    async def answer(self, call: ApiCall) -> SplicedResult:
+        """What is to follow the arrow.
+
+        Raises:
+            RuntimeError: if the tool has no answer.
+        """
+        result = await self._client.call(call.tool, call.input)
+        limit = self._registry.get(call.tool).max_result_tokens
+        spliced = splice_result(result.output or "", self.tokenizer, max_tokens=limit)
+        if spliced is None:
+            raise RuntimeError(f"{call.tool}({call.input}) had no answer: {result.error}")
+        return spliced
+
+
+class Pause:
+    """The gateway calls the tool, in the middle of the completion."""
+
+    def __init__(self, gateway: Connections) -> None:
+        self._gateway = gateway
+
+    async def run(self, job: Job, record: Record) -> None:
+        """See `Way`."""
+        asked = {"prompt": job.prompt, "tools": [TOOL] if job.calls else [], "api_top_k": 1, "show_calls": False}
+        async with self._gateway.one() as connection:
+            await _read(connection, asked | {"max_tokens": job.tokens, "stream_tool_events": True}, record)
+
+
+class Resubmit:
+    """The server ends the request at the arrow; its client calls the tool and sends everything again as a new one.
+
+    Tokens go to and fro as ids, so that the text is computed from the same ones as by the gateway; to encode it anew
+    would take longer. The server is the same gateway, asked for the bare model."""
+
+    def __init__(self, server: Connections, tools: Tools) -> None:
+        self._server, self._tools = server, tools
+
+    async def run(self, job: Job, record: Record) -> None:
+        """See `Way`."""
+        asked: dict[str, Any] = {"prompt": job.prompt, "max_tokens": job.tokens, "tools": []}
+        if job.calls:
+            asked = {**asked, "plain": True, "stop": [ARROW], "include_stop_str_in_output": True}
+            del asked["tools"]
+        async with self._server.one() as connection:
+            first = await _read(connection, asked, record)
+        if not job.calls or not first.text.endswith(ARROW) or first.made >= job.tokens:
+            return
+        record.call(time.perf_counter(), shown=True)
+        call = self._tools.read(first.text)
+        result = await self._tools.answer(call)
+        record.answer(time.perf_counter())
+        record.text = record.text.removesuffix(call.text(quoted=False).removesuffix("]") + ARROW)
+        ids = [*first.ids, *result.ids]
+        asked = {"prompt": ids, "max_tokens": job.tokens - first.made, "tools": []}
+        async with self._server.one() as connection:
+            second = await _read(connection, asked, record)
+        # The token of the arrow was chosen, but never computed.
+        record.recomputed += max(0, len(first.ids) - 1 - second.cached)
+
+
+class _Segment:
+    """What one HTTP request gave."""
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        """Tokens of the prompt and of the text."""
+        self.text = ""
+        self.made = self.cached = 0
+
+
+async def _read(connection: Connection, body: dict[str, Any], record: Record) -> _Segment:
+    """Stream one request, noting what comes."""
+    segment, earlier = _Segment(), record.tokens
+    asked = {"stream": True, "stream_options": {"include_usage": True}, "return_token_ids": True, **body}
+    async for event in connection.events(post("/v1/completions", asked)):
+        now = time.perf_counter()
+        if "error" in event:
+            raise RuntimeError(event["error"]["message"])
+        if usage := event.get("usage"):
+            segment.made = usage["completion_tokens"]
+            segment.cached = usage["prompt_tokens_details"]["cached_tokens"]
+            record.end(now, earlier + segment.made)
+        for choice in event["choices"]:
+            segment.ids += choice.get("prompt_token_ids", [])
+            segment.ids += choice["token_ids"]
+            segment.text += choice["text"]
+            match choice.get("tool_event"):
+                case {"type": "call_started"}:
+                    record.call(now, shown=False)
+                case {"type": "call_finished", "error": None}:
+                    record.answer(now)
+                case {"type": "call_finished", "error": error}:
+                    raise RuntimeError(f"a call failed: {error}")
+            record.token(now, len(choice["token_ids"]))
+    record.text += segment.text
+    return segment
