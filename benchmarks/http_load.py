@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -29,11 +29,12 @@ def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
 
 
-def post(path: str, body: object) -> bytes:
+def post(path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
     """A POST request with a JSON body, ready to be sent."""
     content = json.dumps(body).encode()
-    head = f"POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
-    return f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content
+    fields = {"Host": "bench", "Content-Type": "application/json", "Content-Length": len(content), **(headers or {})}
+    lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
+    return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + content
 
 
 @dataclass

@@ -16,7 +16,7 @@ from language_model.config import GPTJConfig
 from language_model.lazy_memory import LazyMemory
 
 _WORTH_RELEASING: Final = 256
-"""Tokens that must become free at once before their memory is given back: less costs more than it brings."""
+"""Tokens of a row that must be free before their memory is given back: less costs more than it brings."""
 
 
 class KVCache:
@@ -51,6 +51,9 @@ class KVCache:
         self._heads = config.n_head
         self.max_length, self.spare_column = max_length, spare_column
         self.lengths = [0] * rows
+        self._written = [0] * rows
+        """Tokens of each row that take memory, as of its last cut: many small cuts leave as much behind as a large
+        one."""
 
     @property
     def rows(self) -> int:
@@ -74,10 +77,12 @@ class KVCache:
         """
         if not 0 <= length <= self.lengths[row]:
             raise ValueError(f"cannot cut row {row} of {self.lengths[row]} tokens to {length}")
-        if self.lengths[row] - length >= _WORTH_RELEASING:
+        written = max(self._written[row], self.lengths[row])
+        if written - length >= _WORTH_RELEASING:
             for layer in self._tokens:
-                self._memory.release(layer[row, length : self.lengths[row]])
-        self.lengths[row] = length
+                self._memory.release(layer[row, length:written])
+            written = length
+        self.lengths[row], self._written[row] = length, written
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Make ``target`` hold the first ``length`` tokens of ``source``, and nothing else.

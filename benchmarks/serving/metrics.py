@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from benchmarks.processes import Service
 from benchmarks.reports import processor_seconds
 
-_SAMPLE = re.compile(r"(?m)^(?:toolformer_)?([a-z0-9_]+) ([-+.0-9eE]+)$")
+_SAMPLE = re.compile(r"(?m)^(?:toolformer_)?([a-z0-9_]+(?:\{.*\})?) ([-+.0-9eE]+)$")
 _SECONDS = 10.0
 
 
 async def scrape(url: str) -> dict[str, float]:
-    """The samples of ``/metrics`` that have no labels, by their names without ``toolformer_``."""
+    """The samples of ``/metrics`` by their names without ``toolformer_``, labels included."""
 
     def read() -> str:
         with urllib.request.urlopen(f"{url}/metrics", timeout=_SECONDS) as response:

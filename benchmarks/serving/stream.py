@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -48,14 +48,14 @@ class Connection:
         """Drop it without a farewell."""
         self._writer.transport.abort()
 
-    async def events(self, request: bytes) -> AsyncIterator[dict[str, Any]]:
+    async def events(self, request: bytes) -> AsyncGenerator[dict[str, Any], None]:
         """Send ``request`` and give the events of the answer, ``[DONE]`` left out.
 
         Raises:
             Refused: if the status is not 200.
             BrokenStream: if ``[DONE]`` does not come exactly once and last.
         """
-        await self._send(request)
+        await self._head_of(request)
         waiting, done = b"", False
         while size := int((await self._reader.readuntil(b"\r\n"))[:-2], 16):
             waiting += (await self._reader.readexactly(size + 2))[:-2]
@@ -78,11 +78,16 @@ class Connection:
         Raises:
             Refused: if the status is not 200.
         """
-        return dict(json.loads(await self._body(await self._send(request))))
+        return dict(json.loads(await self._body(await self._head_of(request))))
 
-    async def _send(self, request: bytes) -> bytes:
-        """The head of the answer to ``request``, whose status is 200."""
+    async def send(self, request: bytes) -> None:
+        """Send ``request`` and read nothing."""
         self._writer.write(request)
+        await self._writer.drain()
+
+    async def _head_of(self, request: bytes) -> bytes:
+        """The head of the answer to ``request``, whose status is 200."""
+        await self.send(request)
         head = await self._reader.readuntil(b"\r\n\r\n")
         status = int(head.split(b" ", 2)[1])
         if status != 200:

@@ -101,12 +101,12 @@ async def _behave_while_connected(
 async def _read(reader: asyncio.StreamReader) -> Seen | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        request, *lines = head.split("\r\n")
+        method, path, _ = request.split(" ")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+        body = await reader.readexactly(int(headers.get("content-length", "0")))
     except asyncio.IncompleteReadError:
         return None
-    request, *lines = head.split("\r\n")
-    method, path, _ = request.split(" ")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
-    body = await reader.readexactly(int(headers.get("content-length", "0")))
     return Seen(method, path, headers, body)
 
 

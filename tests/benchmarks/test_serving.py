@@ -1,0 +1,183 @@
+"""The load on the gateway: the same for the same seed, sent as planned, and told as it was."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from benchmarks.serve import WAYS, comparisons
+from benchmarks.serving.driver import Driven, drive
+from benchmarks.serving.figures import Point, figures, overlap, rate_at, union
+from benchmarks.serving.gateway import endless_gateway
+from benchmarks.serving.load import Job, Load, jobs
+from benchmarks.serving.record import Record
+from benchmarks.serving.stream import Connections
+from benchmarks.serving.tool import calculator
+from benchmarks.serving.ways import TOOL, Pause, Resubmit, Tools, Way
+from inference_gateway.settings import BUNDLED_MODEL
+from language_model.tokenizer import ByteLevelTokenizer
+from tests.benchmarks.test_small_runs import reported
+from tests.support.vocabularies import small_tokenizer
+
+
+def test_the_same_seed_gives_the_same_requests_at_the_same_times() -> None:
+    load = Load(requests=40, rate=20, call_share=0.25, context=30, seed=3)
+    planned = jobs(load, small_tokenizer())
+    assert jobs(load, small_tokenizer()) == planned
+    assert jobs(dataclasses.replace(load, requests=10), small_tokenizer()) == planned[:10]
+    assert jobs(dataclasses.replace(load, seed=4), small_tokenizer()) != planned
+    for first in range(0, 40, 4):
+        assert sum(job.calls for job in planned[first : first + 4]) == 1
+    assert all(64 <= job.tokens <= load.longest == 192 for job in planned)
+    for job in planned:
+        assert 30 <= len(small_tokenizer().encode(job.prompt.rpartition("Each")[0])) <= 34
+
+
+def test_arrivals_are_a_poisson_process_of_the_rate() -> None:
+    planned = jobs(Load(requests=2_001, rate=50), small_tokenizer())
+    gaps = [after.arrives - before.arrives for before, after in itertools.pairwise(planned)]
+    mean = sum(gaps) / len(gaps)
+    assert mean == pytest.approx(1 / 50, rel=0.1)
+    assert sum((gap - mean) ** 2 for gap in gaps) / len(gaps) == pytest.approx(mean**2, rel=0.2)
+
+
+@pytest.mark.parametrize("change", [{"requests": 0}, {"call_share": 1.1}, {"rate": 0}, {"context": -1}])
+def test_a_load_that_cannot_be_is_refused(change: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=next(iter(change))):
+        Load(**{"requests": 1, **change})  # type: ignore[arg-type]
+
+
+def called() -> Record:
+    """Three tokens, a call of four that are not shown, its answer after 0.2 s, two tokens together."""
+    record = Record(arrived=10.0)
+    for now in (10.5, 10.6, 10.8):
+        record.token(now)
+    record.call(11.2, shown=False)
+    record.answer(11.4)
+    record.token(11.45, 2)
+    record.end(11.5, made=9)
+    return record
+
+
+def test_a_record_tells_tokens_from_waits() -> None:
+    record = called()
+    assert record.first == 10.5
+    assert record.tokens == 9
+    assert record.between == pytest.approx([0.1, 0.2, *[0.1] * 4])
+    assert record.calls == [(11.2, 11.4)]
+    assert record.resumes == pytest.approx([0.05])
+    early = Record(arrived=0.0)
+    early.call(1.0, shown=False)
+    assert early.first == 1.0, "a call is known of before any token is shown"
+
+
+def test_figures_are_of_the_time_in_which_no_client_was_idle() -> None:
+    plain = Record(arrived=10.0)
+    for now in range(11, 21):
+        plain.token(float(now))
+    plain.end(20.0, made=10)
+    told = figures(Driven([called(), plain], began=10.0, steady=11.0, last_begun=16.0))
+    assert told["requests_per_s"] == 0.2
+    assert told["tokens_per_s"] == pytest.approx((6 + 5) / 5)
+    assert told["tokens_per_s_in_calls"] == pytest.approx(4 / 0.2)
+    assert told["first_token_ms"]["p50"] == 500
+    assert told["request_ms"] == {"p50": 1500, "p95": 1500, "p99": 1500}
+    assert (told["calls"], told["recomputed_per_call"]) == (1, 0)
+    whole = figures(Driven([called(), plain], began=10.0, steady=19.0, last_begun=16.0))
+    assert whole["tokens_per_s"] == pytest.approx(1.9), "there was no such time"
+
+
+def test_spans() -> None:
+    assert union([(3, 4), (0, 1), (0.5, 2), (2, 2.5)]) == [(0, 2.5), (3, 4)]
+    assert overlap([(0, 2), (3, 4), (6, 7)], (1, 3.5)) == [(1, 2), (3, 3.5)]
+
+
+def test_rates_are_compared_at_the_same_latency() -> None:
+    curve = [Point(10, 100), Point(18, 200), Point(20, 400)]
+    assert rate_at(curve, 150) == pytest.approx(14)
+    assert rate_at(curve, 300) == pytest.approx(19)
+    assert rate_at(curve, 1_000) == 20
+    assert rate_at(curve, 99) is None
+    assert rate_at([Point(10, 100), Point(8, 200)], 200) == 10, "more load can mean less done"
+
+
+def row(way: str, tool_ms: float, rate: float, p95: float, tokens: float) -> dict[str, object]:
+    told = {"requests_per_s": rate, "request_ms": {"p95": p95}, "tokens_per_s": tokens, "tokens_per_s_in_calls": tokens}
+    return {"way": way, "tool_ms": tool_ms, "concurrency": 8, **told}
+
+
+def test_ways_are_compared_with_pausing_and_slow_tools_with_instant_ones() -> None:
+    rows = [row("pause", 0, 40, 100, 1_000), row("pause", 200, 30, 150, 950), row("resubmit", 200, 15, 150, 500)]
+    assert list(comparisons(rows).values()) == [0.95, 2.0]
+
+
+class Counting:
+    """A way that takes 20 ms and knows how many it does at once."""
+
+    def __init__(self) -> None:
+        self.now = self.most = 0
+        self.done: Counter[int] = Counter()
+
+    async def run(self, job: Job, record: Record) -> None:
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.02)
+        self.now -= 1
+        self.done[job.number] += 1
+        record.token(time.perf_counter())
+        record.end(time.perf_counter(), 1)
+
+
+@pytest.mark.parametrize("rate", [None, 1_000.0])
+async def test_every_request_is_sent_once_and_no_more_at_once_than_allowed(rate: float | None) -> None:
+    load = Load(requests=12, concurrency=3, rate=rate)
+    way = Counting()
+    driven = await drive(way, load, jobs(load, small_tokenizer()))
+    assert way.done == Counter(range(12))
+    assert way.most == 3
+    waited = max(record.ended - record.arrived for record in driven.records)
+    assert (waited > 0.06) is (rate is not None), "an arrival's wait for room counts"
+
+
+@pytest.mark.slow
+async def test_every_way_gives_the_same_text() -> None:
+    from benchmarks.serving.generate import Generate
+
+    tokenizer = ByteLevelTokenizer.from_pretrained(BUNDLED_MODEL)
+    load = Load(requests=4, concurrency=4, call_share=0.5, tokens=32, context=40)
+    planned = jobs(load, tokenizer)
+    async with (
+        calculator(0.01) as url,
+        Tools.at(url, tokenizer) as tools,
+        endless_gateway(BUNDLED_MODEL, {TOOL: url}, max_sequences=4) as gateway,
+        Connections(gateway.url) as connections,
+    ):
+        ways: list[Way] = [Pause(connections), Resubmit(connections, tools), Generate(BUNDLED_MODEL, tools)]
+        runs = [(await drive(way, load, planned)).records for way in ways]
+    for job, *records in zip(planned, *runs, strict=True):
+        assert {record.tokens for record in records} == {job.tokens}
+        assert [len(record.calls) for record in records] == [job.calls] * 3
+        assert [len(record.resumes) for record in records] == [job.calls] * 3
+        assert len({record.text for record in records}) == 1
+        assert records[0].recomputed == 0
+        assert (records[2].recomputed > 40) is job.calls, "generate begins again at the first token"
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_small_run_of_each_way(tmp_path: Path) -> None:
+    sizes = ("--requests", "6", "--concurrency", "2", "--tokens", "24", "--tool-ms", "0", "5", "--rounds", "1")
+    report = reported(tmp_path, "serve", *sizes, "--ways", *WAYS)
+    rows = {(row["way"], row["tool_ms"]): row for row in report["rows"]}
+    assert rows.keys() == {(way, tool_ms) for way in WAYS for tool_ms in (0, 5)}
+    for (way, _), row in rows.items():
+        assert row["called_share"] == 1
+        assert row["requests_per_s"] > 0
+        assert (row["recomputed_per_call"] == 0) is (way in ("pause", "resubmit"))
+    assert any(name.startswith("pause to resubmit-no-reuse") for name in report["ratios"])
