@@ -12,6 +12,7 @@ import torch
 from benchmarks.serving.load import Job
 from benchmarks.serving.record import Record
 from benchmarks.serving.ways import Tools
+from inference_gateway.decoding import CallVocabulary
 from toolformer.api_call import ARROW
 
 
@@ -25,12 +26,13 @@ class Generate:
         self._model.generation_config.eos_token_id = None  # every request makes all its tokens
         self._model.generation_config.pad_token_id = 0
         self._tools = tools
+        self._openings = list(CallVocabulary.of(tools.tokenizer, []).opening_ids)
         self._turn = asyncio.Lock()
 
     async def run(self, job: Job, record: Record) -> None:
         """See `Way`."""
         prompt = self._tools.tokenizer.encode(job.prompt)
-        made = await self._segment(prompt, job.tokens, record, stop=job.calls)
+        made = await self._segment(prompt, job.tokens, record, may_call=job.calls)
         if job.calls and len(made) < job.tokens:
             record.call(time.perf_counter(), shown=True)
             text = self._text(made)
@@ -40,16 +42,16 @@ class Generate:
             record.text = text.removesuffix(call.text(quoted=False).removesuffix("]") + ARROW)
             ids = [*prompt, *made, *result.ids]
             record.recomputed += len(prompt) + len(made) - 1
-            made = await self._segment(ids, job.tokens - len(made), record, stop=False)
+            made = await self._segment(ids, job.tokens - len(made), record, may_call=False)
         record.text += self._text(made)
         record.end(time.perf_counter(), job.tokens)
 
-    async def _segment(self, ids: list[int], tokens: int, record: Record, *, stop: bool) -> list[int]:
-        """The ids that follow ``ids``: as many as asked for or, with ``stop``, up to an arrow."""
+    async def _segment(self, ids: list[int], tokens: int, record: Record, *, may_call: bool) -> list[int]:
+        """The ids that follow ``ids``: as many as asked for, without a call or up to its arrow."""
         async with self._turn:
-            return await asyncio.to_thread(self._generate, ids, tokens, record, stop)
+            return await asyncio.to_thread(self._generate, ids, tokens, record, may_call)
 
-    def _generate(self, ids: list[int], tokens: int, record: Record, stop: bool) -> list[int]:
+    def _generate(self, ids: list[int], tokens: int, record: Record, may_call: bool) -> list[int]:
         prompt = torch.tensor([ids])
         with torch.inference_mode():
             out = self._model.generate(
@@ -58,7 +60,8 @@ class Generate:
                 do_sample=False,
                 max_new_tokens=tokens,
                 streamer=_Noting(record),
-                stopping_criteria=[self._at_arrow] if stop else None,
+                stopping_criteria=[self._at_arrow] if may_call else None,
+                suppress_tokens=None if may_call else self._openings,
             )
         made: list[int] = out[0, len(ids) :].tolist()
         return made

@@ -11,7 +11,8 @@ from benchmarks.http_load import post
 from benchmarks.serving.load import Job
 from benchmarks.serving.record import Record
 from benchmarks.serving.stream import Connection, Connections
-from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, Tokenizer, scan_call, splice_result
+from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, scan_call, splice_result
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 
@@ -29,12 +30,12 @@ class Way(Protocol):
 class Tools:
     """Calls the tool on a client's behalf, with the same tool client as the gateway."""
 
-    def __init__(self, client: ToolClient, registry: ToolRegistry, tokenizer: Tokenizer) -> None:
+    def __init__(self, client: ToolClient, registry: ToolRegistry, tokenizer: ByteLevelTokenizer) -> None:
         self._client, self._registry, self.tokenizer = client, registry, tokenizer
 
     @classmethod
     @contextlib.asynccontextmanager
-    async def at(cls, url: str, tokenizer: Tokenizer) -> AsyncIterator[Tools]:
+    async def at(cls, url: str, tokenizer: ByteLevelTokenizer) -> AsyncIterator[Tools]:
         """The tool whose service is at ``url``."""
         registry = ToolRegistry.load(files=[], environ={f"TOOLFORMER_TOOL_{TOOL.upper()}_URL": url})
         async with ToolClient(registry) as client:
