@@ -8,12 +8,15 @@ import asyncio
 import contextlib
 import json
 import re
+import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from typing import Any
 from urllib.parse import urlsplit
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 _DONE = b"data: [DONE]"
+_IDLE_SECONDS = 20.0
+"""A server closes connections that nobody uses; uvicorn does after 75 s here."""
 
 
 class Refused(Exception):  # noqa: N818 - a state, not a fault
@@ -104,22 +107,31 @@ class Connections:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._idle: list[Connection] = []
+        self._idle: list[tuple[float, Connection]] = []
+        """Since when, and which; the last one used is the first to be used again."""
 
     async def __aenter__(self) -> Connections:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for connection in self._idle:
+        for _, connection in self._idle:
             connection.close()
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[Connection]:
         """A connection for one request; not used again if that fails."""
-        connection = self._idle.pop() if self._idle else await Connection.open(self._url)
+        connection = self._fresh() or await Connection.open(self._url)
         try:
             yield connection
         except BaseException:
             connection.close()
             raise
-        self._idle.append(connection)
+        self._idle.append((time.monotonic(), connection))
+
+    def _fresh(self) -> Connection | None:
+        """The connection that was used last, unless the server may be about to close it."""
+        if self._idle and self._idle[-1][0] < time.monotonic() - _IDLE_SECONDS:
+            for _, connection in self._idle:  # the others have been idle for longer
+                connection.close()
+            self._idle.clear()
+        return self._idle.pop()[1] if self._idle else None

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.http_load import post
 from benchmarks.serve import WAYS, comparisons
+from benchmarks.serving import stream
 from benchmarks.serving.driver import Driven, drive
 from benchmarks.serving.figures import Point, figures, overlap, rate_at, union
 from benchmarks.serving.gateway import endless_gateway
@@ -24,6 +26,7 @@ from inference_gateway.settings import BUNDLED_MODEL
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.benchmarks.test_small_runs import reported
 from tests.support.vocabularies import small_tokenizer
+from tests.toolformer import tool_service
 
 
 def test_the_same_seed_gives_the_same_requests_at_the_same_times() -> None:
@@ -181,3 +184,14 @@ def test_a_small_run_of_each_way(tmp_path: Path) -> None:
         assert row["requests_per_s"] > 0
         assert (row["recomputed_per_call"] == 0) is (way in ("pause", "resubmit"))
     assert any(name.startswith("pause to resubmit-no-reuse") for name in report["ratios"])
+
+
+async def test_a_connection_is_used_again_unless_it_has_been_idle_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with tool_service.serve(tool_service.answers(lambda call: call)) as server, Connections(server.url) as pool:
+        used = []
+        for idle in (20.0, 20.0, -1.0):
+            monkeypatch.setattr(stream, "_IDLE_SECONDS", idle)
+            async with pool.one() as connection:
+                assert await connection.whole(post("/", {"n": len(used)})) == {"n": len(used)}
+                used.append(connection)
+        assert used[0] is used[1] is not used[2]
