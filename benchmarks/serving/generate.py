@@ -12,7 +12,7 @@ import torch
 from benchmarks.serving.load import Job
 from benchmarks.serving.record import Record
 from benchmarks.serving.ways import Tools
-from inference_gateway.decoding import CallVocabulary
+from inference_gateway.call_vocabulary import CallVocabulary
 from toolformer.api_call import ARROW
 
 

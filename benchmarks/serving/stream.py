@@ -114,7 +114,7 @@ class Connections:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for _, connection in self._idle:
+        for _since, connection in self._idle:
             connection.close()
 
     @contextlib.asynccontextmanager
@@ -131,7 +131,7 @@ class Connections:
     def _fresh(self) -> Connection | None:
         """The connection that was used last, unless the server may be about to close it."""
         if self._idle and self._idle[-1][0] < time.monotonic() - _IDLE_SECONDS:
-            for _, connection in self._idle:  # the others have been idle for longer
-                connection.close()
+            for _, idle in self._idle:  # the others have been idle for longer
+                idle.close()
             self._idle.clear()
         return self._idle.pop()[1] if self._idle else None

@@ -188,7 +188,7 @@ def test_a_small_run_of_each_way(tmp_path: Path) -> None:
 
 async def test_a_connection_is_used_again_unless_it_has_been_idle_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
     async with tool_service.serve(tool_service.answers(lambda call: call)) as server, Connections(server.url) as pool:
-        used = []
+        used: list[stream.Connection] = []
         for idle in (20.0, 20.0, -1.0):
             monkeypatch.setattr(stream, "_IDLE_SECONDS", idle)
             async with pool.one() as connection:
