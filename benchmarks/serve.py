@@ -72,21 +72,18 @@ class Served:
 
 @contextlib.asynccontextmanager
 async def served(
-    options: argparse.Namespace, tool_ms: float, tokenizer: ByteLevelTokenizer
+    options: argparse.Namespace, tool: str, tokenizer: ByteLevelTokenizer
 ) -> AsyncIterator[dict[str, Served]]:
-    """The ways that were asked for, with a tool that takes ``tool_ms`` milliseconds."""
+    """The ways that were asked for, with the tool at that address."""
     async with contextlib.AsyncExitStack() as stack:
         enter = stack.enter_async_context
-        url = (
-            (await enter(running("calculator"))).url if options.real_tools else await enter(calculator(tool_ms / 1000))
-        )
-        tools = await enter(Tools.at(url, tokenizer))
+        tools = await enter(Tools.at(tool, tokenizer))
         settings: dict[str, object] = {"max_sequences": options.max_sequences}
         if options.threads:
             settings["torch_threads"] = options.threads
 
         async def gateway(**others: object) -> tuple[Service, Connections]:
-            service = await enter(endless_gateway(options.model, {TOOL: url}, **settings, **others))
+            service = await enter(endless_gateway(options.model, {TOOL: tool}, **settings, **others))
             return service, await enter(Connections(service.url))
 
         ways: dict[str, Served] = {}
@@ -109,27 +106,30 @@ async def run(options: argparse.Namespace) -> list[Row]:
     tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
     seeds = itertools.count(options.seed)
     rows: list[Row] = []
-    for tool_ms in options.tool_ms:
-        async with served(options, tool_ms, tokenizer) as ways:
-            for concurrency in options.concurrency:
-                load = Load(
-                    requests=options.requests or 6 * concurrency,
-                    concurrency=concurrency,
-                    rate=options.rate,
-                    call_share=options.calls,
-                    tokens=options.tokens,
-                    context=options.context,
-                )
-                best: dict[str, Row] = {}
-                for _, (name, one) in itertools.product(range(options.rounds), ways.items()):
-                    slow = name == "generate" and options.rate is None
-                    asked = replace(load, seed=next(seeds), requests=concurrency if slow else load.requests)
-                    row = await one.measure(asked, tokenizer)
-                    if name not in best or row["requests_per_s"] > best[name]["requests_per_s"]:
-                        best[name] = {"way": name, "tool_ms": tool_ms, "concurrency": concurrency, **row}
-                for row in best.values():
-                    show(row)
-                rows += best.values()
+    async with contextlib.AsyncExitStack() as stack:
+        stand_in = await stack.enter_async_context(calculator())
+        real = await stack.enter_async_context(running("calculator")) if options.real_tools else None
+        ways = await stack.enter_async_context(served(options, real.url if real else stand_in.url, tokenizer))
+        for tool_ms, concurrency in itertools.product(options.tool_ms, options.concurrency):
+            stand_in.seconds = tool_ms / 1_000
+            load = Load(
+                requests=options.requests or 6 * concurrency,
+                concurrency=concurrency,
+                rate=options.rate,
+                call_share=options.calls,
+                tokens=options.tokens,
+                context=options.context,
+            )
+            best: dict[str, Row] = {}
+            for _, (name, one) in itertools.product(range(options.rounds), ways.items()):
+                slow = name == "generate" and options.rate is None
+                asked = replace(load, seed=next(seeds), requests=concurrency if slow else load.requests)
+                row = await one.measure(asked, tokenizer)
+                if name not in best or row["requests_per_s"] > best[name]["requests_per_s"]:
+                    best[name] = {"way": name, "tool_ms": tool_ms, "concurrency": concurrency, **row}
+            for row in best.values():
+                show(row)
+            rows += best.values()
     return rows
 
 

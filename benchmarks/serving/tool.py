@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.serving.ways import TOOL
@@ -17,15 +18,24 @@ def answer(call: dict[str, Any]) -> dict[str, Any]:
     return tool_service.answer(TOOL, call, output=calculate(call["input"]))
 
 
+@dataclass(slots=True)
+class Calculator:
+    """A running calculator service: its address, and the ``seconds`` that it takes for a call from now on."""
+
+    url: str = ""
+    seconds: float = 0.0
+
+
 @contextlib.asynccontextmanager
-async def calculator(seconds: float) -> AsyncIterator[str]:
-    """The address of a calculator that answers each call after so many seconds."""
-    at_once = tool_service.answers(answer)
+async def calculator(seconds: float = 0.0) -> AsyncIterator[Calculator]:
+    """A calculator that answers each call after so many seconds."""
+    running, at_once = Calculator(seconds=seconds), tool_service.answers(answer)
 
     async def behave(seen: tool_service.Seen, writer: asyncio.StreamWriter) -> None:
-        if seen.method == "POST" and seconds:
-            await asyncio.sleep(seconds)
+        if seen.method == "POST" and running.seconds:
+            await asyncio.sleep(running.seconds)
         await at_once(seen, writer)
 
     async with tool_service.serve(behave) as service:
-        yield service.url
+        running.url = service.url
+        yield running

@@ -156,9 +156,9 @@ async def test_every_way_gives_the_same_text() -> None:
     load = Load(requests=4, concurrency=4, call_share=0.5, tokens=32, context=40)
     planned = jobs(load, tokenizer)
     async with (
-        calculator(0.01) as url,
-        Tools.at(url, tokenizer) as tools,
-        endless_gateway(BUNDLED_MODEL, {TOOL: url}, max_sequences=4) as gateway,
+        calculator(0.01) as tool,
+        Tools.at(tool.url, tokenizer) as tools,
+        endless_gateway(BUNDLED_MODEL, {TOOL: tool.url}, max_sequences=4) as gateway,
         Connections(gateway.url) as connections,
     ):
         ways: list[Way] = [Pause(connections), Resubmit(connections, tools), Generate(BUNDLED_MODEL, tools)]
