@@ -19,6 +19,9 @@ from toolformer.tools import ToolRegistry
 TOOL = "Calculator"
 """The tool that requests of `load.jobs` call."""
 
+TOOL_SECONDS = 60.0
+"""Deadline of a call, for all ways: so long that a stalled machine makes a run slow, and not fail."""
+
 
 class Way(Protocol):
     """Answers jobs."""
@@ -58,7 +61,7 @@ class Tools:
         Raises:
             RuntimeError: if the tool has no answer.
         """
-        result = await self._client.call(call.tool, call.input)
+        result = await self._client.call(call.tool, call.input, timeout=TOOL_SECONDS)
         limit = self._registry.get(call.tool).max_result_tokens
         spliced = splice_result(result.output or "", self.tokenizer, max_tokens=limit)
         if spliced is None:
@@ -74,9 +77,15 @@ class Pause:
 
     async def run(self, job: Job, record: Record) -> None:
         """See `Way`."""
-        asked = {"prompt": job.prompt, "tools": [TOOL] if job.calls else [], "api_top_k": 1, "show_calls": False}
+        asked: dict[str, Any] = {
+            "prompt": job.prompt,
+            "tools": [TOOL] if job.calls else [],
+            "api_top_k": 1,
+            "show_calls": False,
+        }
         async with self._gateway.one() as connection:
-            await _read(connection, asked | {"max_tokens": job.tokens, "stream_tool_events": True}, record)
+            asked |= {"max_tokens": job.tokens, "stream_tool_events": True, "tool_timeout": TOOL_SECONDS}
+            await _read(connection, asked, record)
 
 
 class Resubmit:
