@@ -11,7 +11,7 @@ import torch
 
 from benchmarks.serving.load import Job
 from benchmarks.serving.record import Record
-from benchmarks.serving.ways import Tools
+from benchmarks.serving.ways import Tools, unanswered
 from inference_gateway.call_vocabulary import CallVocabulary
 from toolformer.api_call import ARROW
 
@@ -31,20 +31,23 @@ class Generate:
 
     async def run(self, job: Job, record: Record) -> None:
         """See `Way`."""
-        prompt = self._tools.tokenizer.encode(job.prompt)
-        made = await self._segment(prompt, job.tokens, record, may_call=job.calls)
-        if job.calls and len(made) < job.tokens:
-            record.call(time.perf_counter(), shown=True)
-            text = self._text(made)
-            call = self._tools.read(text)
-            result = await self._tools.answer(call)
-            record.answer(time.perf_counter())
-            record.text = text.removesuffix(call.text(quoted=False).removesuffix("]") + ARROW)
-            ids = [*prompt, *made, *result.ids]
-            record.recomputed += len(prompt) + len(made) - 1
-            made = await self._segment(ids, job.tokens - len(made), record, may_call=False)
-        record.text += self._text(made)
-        record.end(time.perf_counter(), job.tokens)
+        ids = self._tools.tokenizer.encode(job.prompt)
+        left, may_call = job.tokens, job.calls
+        while True:
+            made = await self._segment(ids, left, record, may_call=may_call)
+            record.text += self._text(made)
+            left -= len(made)
+            if not left:
+                record.end(time.perf_counter(), job.tokens)
+                return
+            ids = [*ids, *made]
+            record.recomputed += len(ids) - 1
+            if call := self._tools.read(self._text(made)):
+                record.call(time.perf_counter(), shown=True)
+                result = await self._tools.answer(call)
+                record.answer(time.perf_counter())
+                record.text = record.text.removesuffix(unanswered(call))
+                ids, may_call = [*ids, *result.ids], False
 
     async def _segment(self, ids: list[int], tokens: int, record: Record, *, may_call: bool) -> list[int]:
         """The ids that follow ``ids``: as many as asked for, without a call or up to its arrow."""

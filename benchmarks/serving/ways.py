@@ -44,16 +44,10 @@ class Tools:
         async with ToolClient(registry) as client:
             yield cls(client, registry, tokenizer)
 
-    def read(self, text: str) -> ApiCall:
-        """The call that ``text`` ends with, up to the arrow.
-
-        Raises:
-            RuntimeError: if it ends with none.
-        """
+    def read(self, text: str) -> ApiCall | None:
+        """The call that ``text`` ends with, up to its arrow; ``None`` if it is none of this tool and so only text."""
         call = scan_call(text.rpartition(OPEN)[2], self._registry.quoted_names).call
-        if call is None:
-            raise RuntimeError(f"no call stands before the arrow: {text[-80:]!r}")
-        return call
+        return call if call is not None and call.tool == TOOL else None
 
     async def answer(self, call: ApiCall) -> SplicedResult:
         """What is to follow the arrow.
@@ -99,25 +93,29 @@ class Resubmit:
 
     async def run(self, job: Job, record: Record) -> None:
         """See `Way`."""
-        asked: dict[str, Any] = {"prompt": job.prompt, "max_tokens": job.tokens, "tools": []}
-        if job.calls:
-            asked = {**asked, "plain": True, "stop": [ARROW], "include_stop_str_in_output": True}
-            del asked["tools"]
-        async with self._server.one() as connection:
-            first = await _read(connection, asked, record)
-        if not job.calls or not first.text.endswith(ARROW) or first.made >= job.tokens:
-            return
-        record.call(time.perf_counter(), shown=True)
-        call = self._tools.read(first.text)
-        result = await self._tools.answer(call)
-        record.answer(time.perf_counter())
-        record.text = record.text.removesuffix(call.text(quoted=False).removesuffix("]") + ARROW)
-        ids = [*first.ids, *result.ids]
-        asked = {"prompt": ids, "max_tokens": job.tokens - first.made, "tools": []}
-        async with self._server.one() as connection:
-            second = await _read(connection, asked, record)
-        # The token of the arrow was chosen, but never computed.
-        record.recomputed += max(0, len(first.ids) - 1 - second.cached)
+        asked: dict[str, Any] = {"prompt": job.prompt}
+        left, known, may_call = job.tokens, 0, job.calls
+        while True:
+            how = {"plain": True, "stop": [ARROW], "include_stop_str_in_output": True} if may_call else {"tools": []}
+            async with self._server.one() as connection:
+                segment = await _read(connection, asked | how | {"max_tokens": left}, record)
+            record.recomputed += max(0, known - segment.cached)
+            left -= segment.made
+            if not (may_call and left and segment.text.endswith(ARROW)):
+                return
+            known = len(segment.ids) - 1  # the token of the arrow was chosen, but never computed
+            asked["prompt"] = segment.ids
+            if call := self._tools.read(segment.text):
+                record.call(time.perf_counter(), shown=True)
+                result = await self._tools.answer(call)
+                record.answer(time.perf_counter())
+                record.text = record.text.removesuffix(unanswered(call))
+                asked["prompt"], may_call = [*segment.ids, *result.ids], False
+
+
+def unanswered(call: ApiCall) -> str:
+    """The text of ``call`` up to its arrow."""
+    return call.text(quoted=False).removesuffix("]") + ARROW
 
 
 class _Segment:
