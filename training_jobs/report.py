@@ -18,8 +18,8 @@ from training_jobs.stages.command import run_command, run_folder, stage_parser
 from training_jobs.stages.merging import report_tools
 
 _EXAMPLES = """
-python -m training_jobs.report --run RUN
-python -m training_jobs.report --run RUN --tools QA --truth WEB/truth.jsonl
+toolformer jobs report --run RUN
+toolformer jobs report --run RUN --tools QA --truth WEB/truth.jsonl
 """
 
 

@@ -17,9 +17,9 @@ from training_jobs.stages.models import add_model, model_choice
 from training_jobs.stages.rounds import is_later_round
 
 _EXAMPLES = """
-python -m training_jobs.annotate --run RUN --model models/base
-python -m training_jobs.annotate --run RUN --model models/base --tools Calculator MT --workers 4
-JOB_COMPLETION_INDEX=0 WORLD_SIZE=8 python -m training_jobs.annotate --run RUN --model M --device cuda
+toolformer jobs annotate --run RUN --model models/base
+toolformer jobs annotate --run RUN --model models/base --tools Calculator MT --workers 4
+JOB_COMPLETION_INDEX=0 WORLD_SIZE=8 toolformer jobs annotate --run RUN --model M --device cuda
 """
 
 

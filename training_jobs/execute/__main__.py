@@ -18,9 +18,9 @@ from training_jobs.stages.command import add_running, finite, positive, run_comm
 from training_jobs.stages.executing import CHUNK, execute_tools
 
 _EXAMPLES = """
-python -m training_jobs.execute --run RUN
-python -m training_jobs.execute --run RUN --tools QA WikiSearch --concurrency 8
-TOOLFORMER_CACHE_URL=redis://127.0.0.1:6379 python -m training_jobs.execute --run RUN --workers 4
+toolformer jobs execute --run RUN
+toolformer jobs execute --run RUN --tools QA WikiSearch --concurrency 8
+TOOLFORMER_CACHE_URL=redis://127.0.0.1:6379 toolformer jobs execute --run RUN --workers 4
 """
 
 

@@ -76,6 +76,8 @@ class Asking:
         self._concurrency, self._patience_s, self._clock = concurrency, patience_s, clock
         self.asked = 0
         """Calls that the service answered, those out of the cache left out."""
+        self.waited_s = 0.0
+        """Seconds for which it was waited for."""
 
     async def ask(self, questions: Sequence[Question]) -> list[Outcome]:
         """An outcome for each question, in order; equal questions are asked once.
@@ -135,6 +137,7 @@ class Asking:
         while True:
             state = await self._client.ready(self._tool.name)
             if state and self._client.circuit(self._tool.name) != "open":
+                self.waited_s += self._clock() - began
                 if not first:
                     self._say(f"{self._tool.name} is back after {self._clock() - began:.0f} s; going on")
                 return

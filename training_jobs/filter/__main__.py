@@ -20,10 +20,10 @@ from training_jobs.stages.models import add_model, model_choice
 from training_jobs.stages.scoring import SCORE_CHUNK, Strictness, judge_tools, measured_costs, score_tools
 
 _EXAMPLES = """
-python -m training_jobs.filter --run RUN --model models/base --workers 2
-python -m training_jobs.filter --run RUN --tau 0.5
-python -m training_jobs.filter --run RUN --tau 1.0 Calculator=0.5 MT=0.5
-python -m training_jobs.filter --run RUN --cost-weight 0.1 --cost measured
+toolformer jobs filter --run RUN --model models/base --workers 2
+toolformer jobs filter --run RUN --tau 0.5
+toolformer jobs filter --run RUN --tau 1.0 Calculator=0.5 MT=0.5
+toolformer jobs filter --run RUN --cost-weight 0.1 --cost measured
 """
 
 

@@ -19,8 +19,8 @@ from training_jobs.stages.command import positive, run_command, run_folder, stag
 from training_jobs.stages.merging import merge_tools
 
 _EXAMPLES = """
-python -m training_jobs.merge --run RUN
-python -m training_jobs.merge --run RUN --examples-per-tool 5000 --calls-per-position 1
+toolformer jobs merge --run RUN
+toolformer jobs merge --run RUN --examples-per-tool 5000 --calls-per-position 1
 """
 
 

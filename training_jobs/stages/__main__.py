@@ -39,9 +39,9 @@ from training_jobs.stages.selecting import select_texts
 CHUNK = 64
 
 _EXAMPLES = """
-python -m training_jobs.stages WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
-python -m training_jobs.stages texts.jsonl --run RUN --model models/base --tools Calculator Calendar
-python -m training_jobs.stages --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-weight 0.05
+toolformer jobs run WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
+toolformer jobs run texts.jsonl --run RUN --model models/base --tools Calculator Calendar
+toolformer jobs run --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-weight 0.05
 """
 
 

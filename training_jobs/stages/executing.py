@@ -65,9 +65,10 @@ class _Executor:
             for one in annotated
             for candidate in one.candidates
         ]
-        before, began = self._asking.asked, time.perf_counter()
+        before, waited, began = self._asking.asked, self._asking.waited_s, time.monotonic()
         outcomes = self._loop.run(self._asking.ask(questions))
-        seconds = time.perf_counter() - began
+        # What a call costs is no matter of the weather.
+        seconds = time.monotonic() - began - (self._asking.waited_s - waited)
         answers = iter(outcomes)
         records = [
             dataclasses.replace(one, candidates=tuple(_with(next(answers), each) for each in one.candidates))

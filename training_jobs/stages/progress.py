@@ -36,7 +36,7 @@ class StageProgress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._name, self._total, self._completed, self._console = name, total, completed, console
-        self._before = completed
+        self._before = self._told_at = completed
         self._clock = clock
         self._began = self._said_at = clock()
         self.counts: Counter[str] = Counter()
@@ -58,7 +58,7 @@ class StageProgress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-        elif kind is None and self._completed > self._before:
+        elif kind is None and self._completed > self._told_at:
             self._line()
 
     def advance(self, documents: int, counts: Mapping[str, int]) -> None:
@@ -76,6 +76,7 @@ class StageProgress:
         self._console.print(f"{self._name}: {message}", markup=False, highlight=False, soft_wrap=True)
 
     def _line(self) -> None:
+        self._told_at = self._completed
         self.say(f"{self._completed:,}/{self._total:,} documents, {self._told()}")
 
     def _told(self) -> str:
