@@ -11,8 +11,8 @@ import argparse
 from collections.abc import Sequence
 
 from toolformer.tools import ToolRegistry
-from training_jobs.stages.annotating import CHUNK, annotate_tools
-from training_jobs.stages.command import add_running, finite, run_command, run_folder, running, stage_parser
+from training_jobs.stages.annotating import BATCH_TOKENS, CHUNK, annotate_tools
+from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
 from training_jobs.stages.models import add_model, model_choice
 from training_jobs.stages.rounds import is_later_round
 
@@ -33,6 +33,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the samples; the same seed gives the same bytes")
     parser.add_argument("--temperature", type=finite, default=1.0, help="of the samples (1)")
     parser.add_argument(
+        "--batch-tokens", type=positive, default=BATCH_TOKENS, help=f"tokens annotated together ({BATCH_TOKENS:,})"
+    )
+    parser.add_argument(
         "--begin-of-text", action="store_true", help="the prompt stands behind the model's begin-of-text token"
     )
     add_model(parser)
@@ -49,6 +52,7 @@ def _run(options: argparse.Namespace) -> None:
         model=model_choice(options),
         seed=options.seed,
         temperature=options.temperature,
+        batch_tokens=options.batch_tokens,
         begin_of_text=options.begin_of_text,
         earlier_calls=registry if is_later_round(folder) else None,
         chunk_documents=options.chunk,

@@ -24,7 +24,7 @@ from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.filter.__main__ import add_strictness, strictness
 from training_jobs.merge.__main__ import add_rule, merge_rule
-from training_jobs.stages.annotating import annotate_tools
+from training_jobs.stages.annotating import BATCH_TOKENS, annotate_tools
 from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.executing import execute_tools
@@ -58,6 +58,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--earlier", type=Path, metavar="DIR", help="folder of the run of the round before")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn; the same seed gives the same bytes")
     parser.add_argument("--temperature", type=finite, default=1.0, help="of the samples (1)")
+    parser.add_argument(
+        "--batch-tokens", type=positive, default=BATCH_TOKENS, help=f"tokens annotated together ({BATCH_TOKENS:,})"
+    )
     parser.add_argument("--concurrency", type=positive, default=4, help="batches of calls under way at once (4)")
     parser.add_argument(
         "--patience", type=finite, default=600.0, metavar="SECONDS", help="how long to wait for a service (600)"
@@ -88,6 +91,7 @@ def _run(options: argparse.Namespace) -> None:
         model=model,
         seed=options.seed,
         temperature=options.temperature,
+        batch_tokens=options.batch_tokens,
         earlier_calls=later,
         chunk_documents=options.chunk,
     )

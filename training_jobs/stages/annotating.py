@@ -12,11 +12,13 @@ from training_jobs.records import Document
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
 from training_jobs.stages.models import ModelChoice
-from training_jobs.stages.runner import Running, Stage, run_stage
+from training_jobs.stages.runner import Running, Stage, run_stages
 from training_jobs.stages.work import Say, Worked
 
 CHUNK: Final = 64
 """Documents at a time: enough to batch those of like length."""
+
+BATCH_TOKENS: Final = AnnotateSettings().batch_tokens
 
 _OF_TOOL: Final = {
     "name", "quoted", "takes_input", "task", "demonstrations", "sampling_threshold", "max_positions", "max_samples",
@@ -33,7 +35,7 @@ class AnnotateJob:
     tool: Tool
     seed: int = 0
     temperature: float = 1.0
-    batch_tokens: int = 8_192
+    batch_tokens: int = BATCH_TOKENS
     begin_of_text: bool = False
     earlier_calls: ToolRegistry | None = None
 
@@ -81,6 +83,7 @@ def annotate_tools(
     model: ModelChoice,
     seed: int = 0,
     temperature: float = 1.0,
+    batch_tokens: int = BATCH_TOKENS,
     begin_of_text: bool = False,
     earlier_calls: ToolRegistry | None = None,
     chunk_documents: int = CHUNK,
@@ -90,9 +93,11 @@ def annotate_tools(
     Raises:
         StageError: if the model cannot be used, or a file is not what it should be.
     """
-    whole = True
+    stages = []
     for tool in tools:
-        job = AnnotateJob(model, tool, seed, temperature, begin_of_text=begin_of_text, earlier_calls=earlier_calls)
+        job = AnnotateJob(
+            model, tool, seed, temperature, batch_tokens, begin_of_text=begin_of_text, earlier_calls=earlier_calls
+        )
         source, target = folder.file("corpus", tool.name), folder.target("annotate", tool.name)
-        whole &= run_stage(Stage(f"annotate {tool.name}", source, target, job, chunk_documents), running)
-    return whole
+        stages.append(Stage(f"annotate {tool.name}", source, target, job, chunk_documents))
+    return run_stages(stages, running)

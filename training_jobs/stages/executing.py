@@ -17,7 +17,7 @@ from training_jobs.execute.asking import Asking, Outcome, Question
 from training_jobs.records import Annotated, Candidate
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
-from training_jobs.stages.runner import Running, Stage, run_stage
+from training_jobs.stages.runner import Running, Stage, run_stages
 from training_jobs.stages.work import Say, Worked
 
 CHUNK: Final = 256
@@ -107,9 +107,9 @@ def execute_tools(
     Raises:
         StageError: if a service stays away, or a file is not what it should be.
     """
-    whole = True
+    stages = []
     for tool in tools:
         job = ExecuteJob(tool, cache, concurrency, patience_s)
         source, target = folder.file("annotate", tool.name), folder.target("execute", tool.name)
-        whole &= run_stage(Stage(f"execute {tool.name}", source, target, job, chunk_documents), running)
-    return whole
+        stages.append(Stage(f"execute {tool.name}", source, target, job, chunk_documents))
+    return run_stages(stages, running)

@@ -45,6 +45,10 @@ class Parts:
         self._folder = output.with_name(f"{output.name}.parts")
         self._marker = output.with_name(f"{output.name}.done.json")
 
+    def joined(self) -> bool:
+        """Whether the output is there, by whoever joined it."""
+        return self._marker.exists()
+
     def finished(self) -> bool:
         """Whether the output is whole.
 
@@ -112,7 +116,7 @@ class Parts:
         """Make the output of the parts; false if some are still missing. Several processes may do this at once."""
         parts = self._parts()
         if len(parts) < self._count:
-            return self._marker.exists()
+            return self.joined()
         partial = self._output.with_name(f"{self._output.name}.{os.getpid()}.partial")
         digest = hashlib.sha256()
         try:
@@ -127,7 +131,7 @@ class Parts:
                 size = whole.tell()
         except FileNotFoundError:
             partial.unlink(missing_ok=True)
-            if self._marker.exists():  # another process joined them and swept up
+            if self.joined():  # another process joined them and swept up
                 return True
             raise
         partial.replace(self._output)

@@ -8,7 +8,7 @@ number of workers, on any number of ranks, after any kill.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -51,12 +51,21 @@ class Running:
     console: Console = field(default_factory=lambda: Console(stderr=True))
 
 
-def run_stage(stage: Stage, running: Running) -> bool:
-    """Do what is left of ``stage``; whether its output is whole (with several ranks, another may still be at work).
+def run_stages(stages: Sequence[Stage], running: Running) -> bool:
+    """Do what is left of each stage, one after the other; whether the outputs of all are whole at the end. Of several
+    ranks the one that ends last finds them whole.
 
     Raises:
         StageError: what is wrong, for people. What was done stays done.
     """
+    if running.restart and running.shard.world_size > 1:
+        raise StageError("--restart would have each rank forget what the others did: remove the stage's folder instead")
+    # What another rank was the last to do is whole only after this one has gone on.
+    parts = [_run(stage, running) for stage in stages]
+    return all(one.joined() for one in parts)
+
+
+def _run(stage: Stage, running: Running) -> Parts:
     planned = plan(stage.source, stage.chunk_documents)
     settings = {
         "stage": stage.name,
@@ -71,7 +80,7 @@ def run_stage(stage: Stage, running: Running) -> bool:
     if parts.finished():
         parts.sweep()
         _say(running, stage, f"{planned.lines:,} documents are done already, in {stage.target}")
-        return True
+        return parts
     try:
         with parts.held(running.shard.rank):
             _do_missing(stage, running, planned, parts)
@@ -85,7 +94,7 @@ def run_stage(stage: Stage, running: Running) -> bool:
         raise StageError(str(error)) from error
     if not whole:
         _say(running, stage, "done here; the rank that is the last to end joins the output")
-    return whole
+    return parts
 
 
 def _do_missing(stage: Stage, running: Running, planned: Plan, parts: Parts) -> None:

@@ -16,7 +16,7 @@ from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
 from training_jobs.stages.models import ModelChoice
 from training_jobs.stages.ranks import Shard
-from training_jobs.stages.runner import Running, Stage, run_stage
+from training_jobs.stages.runner import Running, Stage, run_stages
 from training_jobs.stages.work import Say, Worked
 
 SCORE_CHUNK: Final = 64
@@ -123,12 +123,12 @@ def score_tools(
     Raises:
         StageError: if the model cannot be used, or a file is not what it should be.
     """
-    whole = True
+    stages = []
     for tool in tools:
         job = ScoreJob(model, tool, begin_of_text)
         source, target = folder.file("execute", tool.name), folder.target("score", tool.name)
-        whole &= run_stage(Stage(f"score {tool.name}", source, target, job, chunk_documents), running)
-    return whole
+        stages.append(Stage(f"score {tool.name}", source, target, job, chunk_documents))
+    return run_stages(stages, running)
 
 
 def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, strictness: Strictness) -> bool:
@@ -137,14 +137,13 @@ def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, stri
     Raises:
         StageError: if a file is not what it should be.
     """
-    whole = True
+    stages = []
     running = replace(running, shard=Shard())  # it takes seconds; the rank that ends last does all of it
     for tool in tools:
         job = JudgeJob(tool.name, strictness.of(tool))
         source, target = folder.file("score", tool.name), folder.target("filter", tool.name)
-        stage = Stage(f"filter {tool.name}", source, target, job, JUDGE_CHUNK, replaceable=True)
-        whole &= run_stage(stage, running)
-    return whole
+        stages.append(Stage(f"filter {tool.name}", source, target, job, JUDGE_CHUNK, replaceable=True))
+    return run_stages(stages, running)
 
 
 def measured_costs(folder: RunFolder, tools: Sequence[Tool], unit: str = "Calculator") -> dict[str, float]:

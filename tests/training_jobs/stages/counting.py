@@ -14,7 +14,7 @@ from rich.console import Console
 from training_jobs.records import Document, Record
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.ranks import Shard
-from training_jobs.stages.runner import Running, Stage, run_stage
+from training_jobs.stages.runner import Running, Stage, run_stages
 from training_jobs.stages.work import Say, Worked
 
 
@@ -75,7 +75,7 @@ def count(
 ) -> bool:
     """Run the stage."""
     running = Running(console=console or Console(quiet=True), **how)
-    return run_stage(Stage("count", source, target, job or CountJob(), chunk), running)
+    return run_stages([Stage("count", source, target, job or CountJob(), chunk)], running)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import json
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import pytest
 from services.base import Call, ServiceInfo, ToolFailure, create_app
 from tests.toolformer import tool_service
 from tests.training_jobs.servers import serve
-from tests.training_jobs.stages.killing import finish, kill_at_random, start
+from tests.training_jobs.stages.killing import finish, kill_at_random, start, wait_for
 from toolformer.result_cache import MemoryCache
 from toolformer.tool_client import ToolClient, ToolError
 from toolformer.tools import Tool, ToolRegistry
@@ -187,3 +188,33 @@ def test_a_service_that_comes_late_is_waited_for_by_the_command(tmp_path: Path) 
     assert said.splitlines()[-1].endswith("What was done is kept: start the service and run again")
     assert not (tmp_path / "execute" / "QA.jsonl").exists()
     assert json.loads((tmp_path / "execute" / "QA.jsonl.parts" / "settings.json").read_text())["tool"] == "QA"
+
+
+@pytest.mark.slow
+async def test_a_service_that_is_down_in_mid_run_loses_no_document(tmp_path: Path) -> None:
+    annotated(tmp_path / "whole", 60)
+    annotated(tmp_path / "run", 60)
+
+    async def slowly(seen: tool_service.Seen, writer: asyncio.StreamWriter) -> None:
+        await asyncio.sleep(0.02)
+        await tool_service.capitals("QA")(seen, writer)
+
+    def begin(run: str) -> subprocess.Popen[str]:
+        environ = {"TOOLFORMER_TOOL_QA_URL": f"http://127.0.0.1:{service.port}"}
+        return start("training_jobs.execute", "--run", tmp_path / run, "--chunk", 2, environ=environ)
+
+    parts = tmp_path / "run" / "execute" / "QA.jsonl.parts"
+    async with tool_service.serve(slowly) as service:
+        await asyncio.to_thread(finish, begin("whole"))
+        running = begin("run")
+        await asyncio.to_thread(wait_for, lambda: len(list(parts.glob("0*.jsonl"))) > 5)
+    await asyncio.sleep(2)
+    assert running.poll() is None
+    assert not (tmp_path / "run" / "execute" / "QA.jsonl").exists()
+    async with tool_service.serve(slowly, service.port):
+        said = await asyncio.to_thread(finish, running)
+    assert "execute QA: waiting for QA, 600 s at most: QA cannot be reached at http://127.0.0.1:" in said
+    assert "execute QA: QA is back after " in said
+    output = (tmp_path / "run" / "execute" / "QA.jsonl").read_bytes()
+    assert output == (tmp_path / "whole" / "execute" / "QA.jsonl").read_bytes()
+    assert b'"error":"' not in output

@@ -18,6 +18,7 @@ from training_jobs.stages.errors import StageError
 from training_jobs.stages.parts import Parts
 from training_jobs.stages.progress import StageProgress
 from training_jobs.stages.ranks import Shard
+from training_jobs.stages.runner import Running, Stage, run_stages
 
 MODULE = "tests.training_jobs.stages.counting"
 
@@ -42,6 +43,22 @@ def test_workers_ranks_and_chunks_leave_the_bytes_alone(tmp_path: Path) -> None:
     assert count(source, tmp_path / "other.jsonl", chunk=1000)
     for name in ("three", "ranks", "other"):
         assert (tmp_path / f"{name}.jsonl").read_bytes() == (tmp_path / "one.jsonl").read_bytes()
+
+
+def test_the_rank_that_ends_last_finds_all_outputs_whole(tmp_path: Path) -> None:
+    source = corpus(tmp_path / "in.jsonl", 12)
+    first, second = (Stage("count", source, tmp_path / name, CountJob(), 3) for name in ("a.jsonl", "b.jsonl"))
+
+    def run(stages: list[Stage], rank: int) -> bool:
+        return run_stages(stages, Running(shard=Shard(rank, 2), console=Console(quiet=True)))
+
+    # Each is the last at one of the two.
+    assert not run([first], 1)
+    assert run([first], 0)
+    assert not run([first, second], 0)
+    assert run([first, second], 1)
+    with pytest.raises(StageError, match="--restart would have each rank forget"):
+        run_stages([first], Running(shard=Shard(0, 2), restart=True, console=Console(quiet=True)))
 
 
 def test_an_empty_input_gives_an_empty_output(tmp_path: Path) -> None:
