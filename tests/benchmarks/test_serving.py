@@ -176,7 +176,7 @@ async def test_every_way_gives_the_same_text() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_a_small_run_of_each_way(tmp_path: Path) -> None:
-    sizes = ("--requests", "6", "--concurrency", "2", "--tokens", "24", "--tool-ms", "0", "5", "--rounds", "1")
+    sizes = ("--requests", "6", "--concurrency", "2", "--tokens", "48", "--tool-ms", "0", "5", "--rounds", "1")
     report = reported(tmp_path, "serve", *sizes, "--ways", *WAYS)
     rows = {(row["way"], row["tool_ms"]): row for row in report["rows"]}
     assert rows.keys() == {(way, tool_ms) for way in WAYS for tool_ms in (0, 5)}
