@@ -277,6 +277,7 @@ def main() -> None:
     parser.add_argument("--samples", type=int, default=5, help="m, at each position")
     parser.add_argument("--calls", type=int, default=10, help="to score, of each document")
     parser.add_argument("--batch-tokens", type=int, default=AnnotateSettings().batch_tokens)
+    parser.add_argument("--threads", type=int, default=1, help="of torch; more than the free cores only wait")
     parser.add_argument("--price", type=float, help="of an hour of the machine: prices a million documents")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
@@ -284,12 +285,21 @@ def main() -> None:
         parser.error("--device: torch sees no CUDA device here; make setup TORCH=cuda, or --device cpu")
     if options.device == "cpu" and options.shape == "gptj-6b":
         parser.error("--shape: a processor would take hours for that; --shape small proves the script")
+    torch.set_num_threads(options.threads)
     tool = ToolRegistry.load(files=[], environ={}).get("Calculator")
     tool = tool.model_copy(
         update={"sampling_threshold": 0.0, "max_positions": options.positions, "max_samples": options.samples}
     )
     model, tokenizer = load(options)
-    rows = [compare(model, tokenizer, tool, options, length) for length in options.lengths]
+    rows = []
+    for length in options.lengths:
+        rows.append(compare(model, tokenizer, tool, options, length))
+        print(
+            f"{length} tokens: annotate {rows[-1]['annotate / plain']:.1f} times the plain way, "
+            f"filter {rows[-1]['filter / plain']:.1f}",
+            file=sys.stderr,
+            flush=True,
+        )
     show(rows, options.price)
     card = torch.cuda.get_device_name(options.device) if options.device != "cpu" else machine()["processor"]
     report = {
