@@ -8,22 +8,25 @@ much of it stayed the same. Where it stands would not matter, for rotary positio
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, cast
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812
 
 from language_model.block import rotate
 from language_model.bulk.attention import BranchAttention, KeysValues
 from language_model.bulk.branches import continue_all, log_probabilities
+from language_model.bulk.forward import outcomes
 from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets, batches_by_length
 from language_model.gptj import GPTJ
 
 _SCORE_TOKENS: Final = 4_096
 """Tokens that are scored together, padding and all, on a CPU; a GPU takes eight times as many."""
+
+_FEW: Final = 8
+"""Wanted tokens of a sequence up to which it is scored with others of that kind."""
 
 _BRANCHES: Final = 1_024
 """Samples that are continued side by side, at most."""
@@ -63,7 +66,8 @@ class BulkGPTJ:
         """
         if not 0 < len(prompt) <= self.max_positions:
             raise ValueError(f"a prompt of {len(prompt)} tokens does not fit a model of {self.max_positions} positions")
-        _, layers = self._forward(torch.tensor([list(prompt)], device=self.model.device), None)
+        ids = self._padded([prompt])
+        _, layers = outcomes(self.model, ids, torch.zeros_like(ids[:, :1]), keep=True)
         return HeldPrompt(tuple(KeysValues(kv.keys[0], kv.values[0]) for kv in layers), len(prompt))
 
     @torch.inference_mode()
@@ -79,11 +83,13 @@ class BulkGPTJ:
                 f"a text of {longest} tokens behind a prompt of {prompt.length} does not fit a model of "
                 f"{self.max_positions} positions"
             )
-        hidden, layers = self._forward(self._padded([text.ids for text in texts]), prompt)
+        wanted = self._padded([range(text.first - 1, len(text.ids)) for text in texts])
+        hidden, layers = outcomes(
+            self.model, self._padded([text.ids for text in texts]), wanted, prompt.layers, keep=True
+        )
         # The vocabulary head runs at the places only.
-        rows = [row for row, text in enumerate(texts) for _ in range(text.places)]
-        columns = [at - 1 for text in texts for at in range(text.first, len(text.ids) + 1)]
-        found = iter(self.log_probabilities(hidden[rows, columns], [opening] * len(rows)))
+        rows, slots = _cells([text.places for text in texts])
+        found = iter(self.log_probabilities(hidden[rows, slots], [opening] * len(rows)))
         likely = [[next(found) for _ in range(text.places)] for text in texts]
         return GPTJReading(self, prompt, layers, opening, likely)
 
@@ -99,17 +105,25 @@ class BulkGPTJ:
         if needed and max(needed) > self.max_positions:
             raise ValueError(f"{max(needed)} tokens do not fit a model of {self.max_positions} positions")
         scores: list[list[float]] = [[] for _ in sequences]
-        wanted = [index for index, length in enumerate(needed) if length]
-        for batch in batches_by_length([needed[index] for index in wanted], self._score_tokens):
-            chosen = [wanted[index] for index in batch]
-            hidden = self.model.hidden(self._padded([sequences[index].ids[: needed[index]] for index in chosen]))
-            rows = [row for row, index in enumerate(chosen) for _ in sequences[index].wanted]
-            columns = [at - 1 for index in chosen for at in sequences[index].wanted]
+        for chosen in self._batches(needed, [len(sequence.wanted) for sequence in sequences]):
+            ids = self._padded([sequences[index].ids[: needed[index]] for index in chosen])
+            # An outcome comes behind the token before the wanted one.
+            wanted_at = self._padded([[at - 1 for at in sequences[index].wanted] for index in chosen])
+            hidden, _ = outcomes(self.model, ids, wanted_at)
+            rows, slots = _cells([len(sequences[index].wanted) for index in chosen])
             targets = [sequences[index].ids[at] for index in chosen for at in sequences[index].wanted]
-            found = iter(self.log_probabilities(hidden[rows, columns], targets))
+            found = iter(self.log_probabilities(hidden[rows, slots], targets))
             for index in chosen:
                 scores[index] = [next(found) for _ in sequences[index].wanted]
         return scores
+
+    def _batches(self, needed: Sequence[int], wanted: Sequence[int]) -> Iterator[list[int]]:
+        """Sequences of like length together, those of which little is wanted apart, for a short last layer."""
+        few = [index for index, count in enumerate(wanted) if 0 < count <= _FEW]
+        many = [index for index, count in enumerate(wanted) if count > _FEW]
+        for part in (few, many):
+            for batch in batches_by_length([needed[index] for index in part], self._score_tokens):
+                yield [part[index] for index in batch]
 
     def log_probabilities(self, hidden: Tensor, targets: Sequence[int]) -> list[float]:
         """Log probability of each of ``targets``, given ``hidden`` ``[len(targets), n_embd]``."""
@@ -122,30 +136,11 @@ class BulkGPTJ:
         rows = [[*row, *[0] * (longest - len(row))] for row in ids]
         return torch.tensor(rows, device=self.model.device)
 
-    def _forward(self, ids: Tensor, prompt: HeldPrompt | None) -> tuple[Tensor, list[KeysValues]]:
-        """What the vocabulary head reads, ``[texts, tokens, n_embd]``, and each layer's keys and values ``[texts,
-        heads, tokens, head_dim]``, of ``ids`` ``[texts, tokens]`` behind the prompt."""
-        model = self.model
-        texts, tokens = ids.shape
-        before = prompt.length if prompt else 0
-        rotations = model.rotations[before : before + tokens].unsqueeze(0)
-        visible = None
-        if before:
-            columns = torch.arange(before + tokens, device=ids.device)
-            visible = columns <= columns[before:].unsqueeze(1)
-        x = model.wte(ids)
-        kept = []
-        for number, block in enumerate(model.layers()):
-            normed = block.ln_1(x)
-            queries, keys, values = block.project(normed, rotations)
-            kept.append(KeysValues(keys.contiguous(), values.contiguous()))
-            if prompt:
-                shared = prompt.layers[number]
-                keys = torch.cat([shared.keys.expand(texts, -1, -1, -1), keys], dim=2)
-                values = torch.cat([shared.values.expand(texts, -1, -1, -1), values], dim=2)
-            attended = F.scaled_dot_product_attention(queries, keys, values, attn_mask=visible, is_causal=not before)
-            x = block.finish(x, normed, attended)
-        return model.ln_f(x), kept
+
+def _cells(counts: Sequence[int]) -> tuple[list[int], list[int]]:
+    """Rows and columns of the cells of a ragged table, in reading order."""
+    rows = [row for row, count in enumerate(counts) for _ in range(count)]
+    return rows, [column for count in counts for column in range(count)]
 
 
 class GPTJReading:

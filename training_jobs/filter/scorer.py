@@ -2,9 +2,10 @@
 
 A call is a *prefix* of the text, not put into it, so behind another call every token of the text must be computed anew:
 in all layers but the first its keys and values depend on what stands before. What is saved is all else. Nothing is
-computed behind the last token that a loss looks at. ``L_i(empty)`` of all positions, of all tools, comes from one pass
-over the document. Calls that are equal, with equal results, are one prefix with one pass for all their positions.
-Sequences of like length go together, and the vocabulary head runs on what a loss looks at only."""
+computed behind the last token that a loss looks at, nor is more of the last layer, or of the vocabulary head, than that
+asks for. ``L_i(empty)`` of all positions, of all tools, comes from one pass over the document. Calls that are equal,
+with equal results, are one prefix with one pass for all their positions. Sequences of like length go together."""
+
 
 from __future__ import annotations
 
