@@ -6,7 +6,6 @@ computed behind the last token that a loss looks at, nor is more of the last lay
 asks for. ``L_i(empty)`` of all positions, of all tools, comes from one pass over the document. Calls that are equal,
 with equal results, are one prefix with one pass for all their positions. Sequences of like length go together."""
 
-
 from __future__ import annotations
 
 import dataclasses
