@@ -4,6 +4,7 @@
 - ``up.py``: start everything, tell when it is ready, stop everything
 - ``components.py``: what ``up`` starts: modules, addresses, environments
 - ``supervisor.py``: keeps a component running; ``child.py``: one process; ``tethered.py``: how it dies with its parent
+- ``jobs_run.py``: the whole pipeline of the jobs, with the services started for it
 - ``complete.py``: streams a completion; ``sse.py`` reads server-sent events, ``highlight.py`` finds calls in the text
 - ``tool_commands.py``: one call, and the table of tools
 - ``doctor.py``: the checks' frame; ``checks.py``: the checks

@@ -209,8 +209,10 @@ def doctor(
     raise typer.Exit(1 if any(finding.status == "problem" for finding in findings) else 0)
 
 
-def _forward(parent: typer.Typer, name: str, module: str, told: str) -> None:
-    """Add a subcommand whose options are those of ``module``'s own ``main(arguments)`` (a package's ``__main__``)."""
+def _forward(parent: typer.Typer, name: str, module: str, told: str, shown: str | None = None) -> None:
+    """Add a subcommand whose options are those of ``module``'s own ``main(arguments)`` (a package's ``__main__``).
+
+    ``shown`` is the job that ``module`` runs, where that is another."""
 
     def run(context: typer.Context) -> None:
         found = importlib.import_module(module)
@@ -219,7 +221,7 @@ def _forward(parent: typer.Typer, name: str, module: str, told: str) -> None:
         main: Callable[[list[str]], int | None] = found.main
         raise typer.Exit(main(list(context.args)) or 0)
 
-    run.__doc__ = f"{told} Runs `python -m {module}`, which has the options: `--help` lists them."
+    run.__doc__ = f"{told} Runs `python -m {shown or module}`, which has the options: `--help` lists them."
     settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
     parent.command(name, context_settings=settings)(run)
 
@@ -228,7 +230,7 @@ _forward(app, "evaluate", "training_jobs.evaluate", "Measure held-out prompts ag
 _forward(jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.")
 _forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.")
 _forward(jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.")
-_forward(jobs, "run", "training_jobs.stages", "From texts to C*: all stages, one after the other.")
+_forward(jobs, "run", "cli.jobs_run", "From texts to C*: all stages, one after the other.", "training_jobs.stages")
 _forward(jobs, "annotate", "training_jobs.annotate", "Ask a model where calls may stand in texts, and which.")
 _forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.")
 _forward(jobs, "filter", "training_jobs.filter", "Keep the calls that help to predict what follows.")

@@ -39,7 +39,7 @@ from training_jobs.stages.selecting import select_texts
 CHUNK = 64
 
 _EXAMPLES = """
-toolformer jobs run WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
+toolformer jobs run --up WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
 toolformer jobs run texts.jsonl --run RUN --model models/base --tools Calculator Calendar
 toolformer jobs run --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-weight 0.05
 """
@@ -47,6 +47,11 @@ toolformer jobs run --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line of the whole pipeline."""
+    run_command(make_parser(), _run, arguments)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the whole pipeline."""
     parser = stage_parser(
         "training_jobs.stages",
         "From texts to C*: select, annotate, execute, score, filter, merge. Goes on where it was ended.",
@@ -68,14 +73,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     add_strictness(parser)
     add_rule(parser)
     add_model(parser)
+    parser.add_argument(
+        "--up", action="store_true", help="start the tool services for as long as this runs (toolformer jobs run only)"
+    )
     add_running(parser, chunk=CHUNK)
-    run_command(parser, _run, arguments)
+    return parser
 
 
 def _run(options: argparse.Namespace) -> None:
     folder, registry, how = run_folder(options), ToolRegistry.load(), running(options)
     if how.shard.world_size > 1:
         raise StageError("the stages of a run wait for one another: give each rank one stage (jobs annotate, ...)")
+    if options.up:
+        raise StageError("--up: a job starts no services; give it to toolformer jobs run")
     asked = registry.select(options.tools)
     strict = strictness(options, registry, {})
     model = model_choice(options)
