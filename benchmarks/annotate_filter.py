@@ -235,7 +235,10 @@ def load(options: argparse.Namespace) -> tuple[GPTJ, ByteLevelTokenizer]:
     if options.shape:
         config = SHAPES[options.shape]
         if config.n_positions < POSITIONS or config.vocab_size < tokenizer.vocab_size:
-            config = dataclasses.replace(config, n_positions=POSITIONS, vocab_size=tokenizer.vocab_size)
+            size, end = tokenizer.vocab_size, 0
+            config = dataclasses.replace(
+                config, n_positions=POSITIONS, vocab_size=size, bos_token_id=end, eos_token_id=end
+            )
         model = GPTJ.from_config(config, dtype=dtype, device=torch.device(options.device))
         return model.eval().requires_grad_(False), tokenizer
     model = GPTJ.from_pretrained(options.model, dtype=dtype, device=options.device)

@@ -73,9 +73,10 @@ def test_gptj_gpu_on_a_processor(tmp_path: Path) -> None:
     assert report["steps replayed"] is False
 
 
-def test_annotate_and_filter_beside_the_plain_way(tmp_path: Path) -> None:
+@pytest.mark.parametrize("model", [(), ("--shape", "small", "--price", "2")], ids=["bundled", "random weights"])
+def test_annotate_and_filter_beside_the_plain_way(model: tuple[str, ...], tmp_path: Path) -> None:
     sizes = ("--lengths", "16", "--documents", "2", "--plain-documents", "1", "--positions", "2", "--samples", "2")
-    report = reported(tmp_path, "annotate_filter", *sizes, "--calls", "2")
+    report = reported(tmp_path, "annotate_filter", *sizes, "--calls", "2", *model)
     [row] = report["rows"]
     assert row["annotate / plain"] > 0
     assert row["filter / plain"] > 0
