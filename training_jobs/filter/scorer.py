@@ -37,7 +37,7 @@ class FilterSettings:
     Without that token nothing predicts a text's first one, so it counts in none of the losses."""
 
     tools: ToolRegistry = field(default_factory=ToolRegistry.load)
-    begin_of_text: bool = False
+    begin_of_text: bool = True
 
 
 class Scorer:
