@@ -11,7 +11,7 @@ from training_jobs.annotate import AnnotateSettings, Annotator
 from training_jobs.records import Document
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
-from training_jobs.stages.models import ModelChoice
+from training_jobs.stages.models import ModelChoice, close_model, server_trouble
 from training_jobs.stages.runner import Running, Stage, run_stages
 from training_jobs.stages.work import Say, Worked
 
@@ -56,7 +56,8 @@ class AnnotateJob:
         model, tokenizer = self.model.load()
         settings = AnnotateSettings(self.batch_tokens, self.temperature, self.begin_of_text, self.earlier_calls)
         try:
-            return _Annotating(Annotator(model, tokenizer, self.tool, settings), self.seed)
+            with server_trouble():
+                return _Annotating(Annotator(model, tokenizer, self.tool, settings), model, self.seed)
         except ValueError as error:
             raise StageError(f"{self.model.path}: {error}") from error
 
@@ -64,15 +65,17 @@ class AnnotateJob:
 @dataclass(frozen=True, slots=True)
 class _Annotating:
     annotator: Annotator
+    model: Any
     seed: int
 
     def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
         documents = [Document.from_line(line, where) for where, line in lines]
-        annotated = self.annotator.annotate(documents, seed=self.seed)
+        with server_trouble():
+            annotated = self.annotator.annotate(documents, seed=self.seed)
         return Worked(annotated, {"candidates": sum(len(one.candidates) for one in annotated)})
 
     def close(self) -> None:
-        pass
+        close_model(self.model)
 
 
 def annotate_tools(

@@ -14,7 +14,7 @@ from training_jobs.filter import FilterSettings, Scorer, Thresholds, judge
 from training_jobs.records import KEPT, Annotated
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
-from training_jobs.stages.models import ModelChoice
+from training_jobs.stages.models import ModelChoice, close_model, server_trouble
 from training_jobs.stages.ranks import Shard
 from training_jobs.stages.runner import Running, Stage, run_stages
 from training_jobs.stages.work import Say, Worked
@@ -43,7 +43,8 @@ class ScoreJob:
         """See :class:`~training_jobs.stages.work.Job`."""
         model, tokenizer = self.model.load()
         try:
-            return _Scoring(Scorer(model, tokenizer, FilterSettings(ToolRegistry([self.tool]), self.begin_of_text)))
+            settings = FilterSettings(ToolRegistry([self.tool]), self.begin_of_text)
+            return _Scoring(Scorer(model, tokenizer, settings), model)
         except ValueError as error:
             raise StageError(f"{self.model.path}: {error} (--no-begin-of-text)") from error
 
@@ -51,18 +52,20 @@ class ScoreJob:
 @dataclass(frozen=True, slots=True)
 class _Scoring:
     scorer: Scorer
+    model: Any
 
     def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
         annotated = [Annotated.from_line(line, where) for where, line in lines]
         try:
-            scored = self.scorer.score(annotated)
+            with server_trouble():
+                scored = self.scorer.score(annotated)
         except UnknownTool as error:
             raise StageError(f"{lines[0][0]}: tool: {error}") from error
         calls = sum(candidate.gain is not None for one in scored for candidate in one.candidates)
         return Worked(scored, {"calls": calls})
 
     def close(self) -> None:
-        pass
+        close_model(self.model)
 
 
 @dataclass(frozen=True, slots=True)
