@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import time
 from collections.abc import Iterator
@@ -62,6 +63,7 @@ def test_no_completion_is_lost(two_of_each: Stack) -> None:
         clients.kill()
     assert said, complaints[-2000:]
     counts = json.loads(said)
+    logging.getLogger(__name__).info("%s", counts)  # --log-cli-level=INFO shows it
     assert counts["lost"] == counts["found no gateway"] == 0, counts
     assert counts["completed"] > STREAMS, counts
     assert counts["calls without an answer"] == 0, counts
