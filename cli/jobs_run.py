@@ -33,14 +33,15 @@ def main(arguments: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def _services(tools: Sequence[str] | None) -> Iterator[None]:
-    """The services of ``tools`` (all by default) as processes that end with this one, however it ends; they and the
-    stages are told the same addresses."""
+    """The services of ``tools`` (by default all that nobody moved elsewhere) as processes that end with this one,
+    however it ends; they and the stages are told the same addresses."""
     names = {service: tool for tool, service in SERVICES.items()}
-    for service in service_components(load_registry(os.environ), tools, os.environ):
+    services = service_components(load_registry(os.environ), tools, os.environ)
+    for service in services:
         os.environ[f"TOOLFORMER_{service.name.upper()}_PORT"] = str(service.port)
         os.environ[f"TOOLFORMER_TOOL_{names[service.name].upper()}_URL"] = service.url
-    chosen = ["--tools", ",".join(tools)] if tools else []
-    command = [sys.executable, "-m", "cli.tethered", "cli", "up", "--no-gateway", *chosen]
+    chosen = ",".join(service.name for service in services)  # by name: `up` leaves out what was moved, as these were
+    command = [sys.executable, "-m", "cli.tethered", "cli", "up", "--no-gateway", "--tools", chosen]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdin is not None
         assert process.stdout is not None
