@@ -60,7 +60,10 @@ class Parts:
             self._check(marker.get("settings"))
             return self._output.is_file() and self._output.stat().st_size == marker.get("bytes")
         if (begun := _read(self._folder / "settings.json")) is not None:
-            self._check(begun)
+            if self._parts() or begun == self._settings:
+                self._check(begun)
+            else:  # begun, but nothing was done: nothing is lost with other settings
+                (self._folder / "settings.json").unlink(missing_ok=True)
         return False
 
     def fit(self) -> bool:

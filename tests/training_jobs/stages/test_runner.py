@@ -105,6 +105,14 @@ def test_output_of_another_input_is_not_taken_for_this_ones(tmp_path: Path) -> N
     assert len(target.read_text().splitlines()) == 6
 
 
+def test_a_stage_that_did_nothing_yet_takes_other_settings(tmp_path: Path) -> None:
+    source, target = corpus(tmp_path / "in.jsonl", 5), tmp_path / "out.jsonl"
+    with pytest.raises(StageError, match="d1 cannot be counted"):
+        count(source, target, job=CountJob(bad="d1"))
+    assert count(source, target, chunk=2)
+    assert len(target.read_text().splitlines()) == 5
+
+
 def test_two_processes_do_not_do_the_same_rank(tmp_path: Path) -> None:
     source, target = corpus(tmp_path / "in.jsonl", 5), tmp_path / "out.jsonl"
     settings = {"stage": "count", "format": 1, "input": plan(source, 3).sha256, "chunk_documents": 3, "counts": "words"}
