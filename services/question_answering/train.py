@@ -14,7 +14,7 @@ import argparse
 import json
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, lru_cache
 from itertools import chain
@@ -200,11 +200,12 @@ class Training:
         else:
             run = TrainingRun(self.out / part, models.reader, recipe, schedule)
             run.train(lambda step: models.reader_loss(lesson(step)), stop_after=stop_after)
-        save_part(models, self.out / "model", part)
+        save_part(models, self.out / "model", part, run.averaged())
 
 
-def save_part(models: Models, folder: Path, part: Part) -> None:
-    """Write one of the models as the service loads it, in half precision; with both there, their settings too."""
+def save_part(models: Models, folder: Path, part: Part, weights: Mapping[str, Tensor]) -> None:
+    """Write one of the models with ``weights`` as the service loads it, in half precision; with both there, their
+    settings too."""
     model: Bert | T5 = models.retriever if part == RETRIEVER else models.reader
     tokenizer = models.retriever_tokenizer if part == RETRIEVER else models.reader_tokenizer
     place = folder / part
@@ -213,7 +214,7 @@ def save_part(models: Models, folder: Path, part: Part) -> None:
     place.mkdir(parents=True)
     model.config.write(place / "config.json")
     tokenizer.save(str(place / "tokenizer.json"), pretty=False)
-    save_weights(place, model.state_dict(), torch.float16)
+    save_weights(place, weights, torch.float16)
     if all((folder / each).exists() for each in PARTS):
         origin = f"python -m services.question_answering.train, {json.dumps(asdict(models.recipe))}"
         settings = ModelSettings(

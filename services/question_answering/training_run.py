@@ -37,6 +37,10 @@ class Schedule:
         """Steps of the whole run."""
         return self.steps + self.drills * self.drill_steps
 
+    def ends_cycle(self, done: int) -> bool:
+        """Whether the rate has fallen for the last time, or starts anew, when ``done`` steps are done."""
+        return done == self.steps or (done > self.steps and (done - self.steps) % self.drill_steps == 0)
+
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number (from 0)."""
         if step >= self.steps:
@@ -56,6 +60,9 @@ def _cosine(progress: float, first: float, last: float) -> float:
 class TrainingRun:
     """A model in training in a folder of its own; ``step`` counts the steps done.
 
+    What comes of it is the mean of the weights at the ends of the rate's cycles (`averaged`), each of which found
+    another way to be good (Izmailov et al., 2018).
+
     Raises:
         ValueError: the folder holds a run of another recipe.
     """
@@ -64,6 +71,7 @@ class TrainingRun:
         self.step = 0
         self._folder = folder
         self._model = model
+        self._ends: list[dict[str, Tensor]] = []
         self._recipe = asdict(recipe)
         self._schedule = schedule
         self._optimizer = torch.optim.AdamW(
@@ -87,15 +95,23 @@ class TrainingRun:
                 torch.nn.utils.clip_grad_norm_(self._model.parameters(), schedule.clip)
                 self._optimizer.step()
                 self.step += 1
+                if schedule.ends_cycle(self.step):
+                    self._ends.append({name: tensor.clone() for name, tensor in self._model.state_dict().items()})
                 line = {"step": self.step, "loss": loss.item(), "seconds": round(time.perf_counter() - began, 3)}
                 log.write(json.dumps(line) + "\n")
                 if self.step % schedule.checkpoint_every == 0 or self.step == last:
                     self._save()
 
+    def averaged(self) -> dict[str, Tensor]:
+        """The mean of the weights at the ends of cycles; before the first has ended, the weights as they are."""
+        ends = self._ends or [self._model.state_dict()]
+        return {name: sum((end[name] for end in ends), torch.tensor(0.0)) / len(ends) for name in ends[0]}
+
     def _save(self) -> None:
         state = {
             "recipe": self._recipe, "step": self.step,
             "optimizer": self._optimizer.state_dict(), "model": self._model.state_dict(),
+            "ends": self._ends,
         }  # fmt: skip
         partial = self._folder / f"{_STATE}.partial"
         torch.save(state, partial)
@@ -115,6 +131,7 @@ class TrainingRun:
             )
         self._model.load_state_dict(state["model"])
         self._optimizer.load_state_dict(state["optimizer"])
+        self._ends = state["ends"]
         self.step = int(state["step"])
         kept = log.read_text().splitlines(keepends=True)[: self.step] if log.exists() else []
         log.write_text("".join(kept))

