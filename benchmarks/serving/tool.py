@@ -9,13 +9,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.serving.ways import TOOL
-from services.calculator.engine import calculate
+from services.calculator.engine import CalculatorError, calculate
 from tests.toolformer import tool_service
 
 
+_UNREADABLE = "0"
+"""The answer to what is no expression: behind a long context the small model writes such calls now and then, and what
+is measured is the time of a call, not its arithmetic."""
+
+
 def answer(call: dict[str, Any]) -> dict[str, Any]:
-    """The right answer."""
-    return tool_service.answer(TOOL, call, output=calculate(call["input"]))
+    """The right answer, where there is one."""
+    try:
+        output = calculate(call["input"])
+    except CalculatorError:
+        output = _UNREADABLE
+    return tool_service.answer(TOOL, call, output=output)
 
 
 @dataclass(slots=True)

@@ -118,6 +118,10 @@ def unanswered(call: ApiCall) -> str:
     return call.text(quoted=False).removesuffix("]") + ARROW
 
 
+_OF_THE_MODEL = ("input_too_long", "unfinished_call")
+"""Calls that the small model gets wrong behind a long context; it goes on without an answer, in either way."""
+
+
 class _Segment:
     """What one HTTP request gave."""
 
@@ -149,6 +153,8 @@ async def _read(connection: Connection, body: dict[str, Any], record: Record) ->
                     record.call(now, shown=False)
                 case {"type": "call_finished", "error": None}:
                     record.answer(now)
+                case {"type": "call_finished", "error": str(error)} if error.startswith(_OF_THE_MODEL):
+                    record.call_given_up()
                 case {"type": "call_finished", "error": error}:
                     raise RuntimeError(f"a call failed: {error}")
             record.token(now, len(choice["token_ids"]))

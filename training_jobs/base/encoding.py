@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 
 from tokenizers import Tokenizer as HFTokenizer
 
@@ -25,6 +26,8 @@ class RowEncoder:
         self._tokenizer = ByteLevelTokenizer(tokenizer)
         self._registry = registry
         self._outputs = outputs
+        # A prompt's demonstrations are hundreds of tokens, the same in every row that shows them.
+        self._repeated = lru_cache(256)(lambda text: tuple(tokenizer.encode(text, add_special_tokens=False).ids))
 
     def encode(self, row: Row, *, begin: bool = False) -> tuple[list[int], list[bool]]:
         """Ids of the row, and whether each is learned; headings and prompts are read, not learned. ``begin`` puts the
@@ -57,6 +60,8 @@ class RowEncoder:
     def _shown(self, shown: Shown) -> list[int]:
         """The text's ids are those of the plain text; calls stand between them (at inference they are not there
         when the text is encoded)."""
+        if not (shown.learned or shown.calls):
+            return list(self._repeated(shown.text))
         encoding = self._hf.encode(shown.text, add_special_tokens=False)
         ids: list[int] = list(encoding.ids)
         if not shown.calls:
