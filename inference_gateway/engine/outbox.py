@@ -11,16 +11,19 @@ from inference_gateway.engine.sequence import Listener
 from inference_gateway.engine.stats import Observer, StepTimes
 
 _PAUSE: Final = 0.001
-_PAUSE_A_LISTENER: Final = 0.0005
-"""Seconds that text may wait for more, at all and for each listener that it is for. To wake the event loop and to tell
-a listener something costs the same for one token as for ten, and meanwhile the engine's thread cannot run Python."""
+_PAUSE_A_LISTENER: Final = 0.0012
+_LONGEST_PAUSE: Final = 1 / 25
+"""Seconds that text may wait for more: at all, for each listener that it is for, and at most. To wake the event loop
+and to send a listener something costs the same for one token as for ten (most of it the system's, for the socket), and
+meanwhile the engine's thread cannot run Python."""
 
 
 class Outbox:
     """Collects each listener's actions and the times of steps, and hands them to the event loop.
 
     What somebody waits for goes out with the step that made it: a first token, a call, an end. Text that continues a
-    stream waits for the next if the last went out a moment ago: with 32 streams up to 17 ms, a frame of a screen."""
+    stream waits for the next if the last went out a moment ago: with 32 streams up to 40 ms, as long as a film
+    shows a picture. Steps that take longer than that, as a large model's do, never wait."""
 
     def __init__(self) -> None:
         self.post: Callable[..., object] | None = None
@@ -52,7 +55,9 @@ class Outbox:
             RuntimeError: if the event loop is closed.
         """
         now = time.monotonic()
-        pause = _PAUSE + _PAUSE_A_LISTENER * len(self._actions) if more_follows and self.post is not None else 0.0
+        pause = 0.0
+        if more_follows and self.post is not None:
+            pause = min(_LONGEST_PAUSE, _PAUSE + _PAUSE_A_LISTENER * len(self._actions))
         if now - self._last >= pause:
             actions, self._actions = self._actions, {}
             times, self.times = self.times, StepTimes()

@@ -15,6 +15,7 @@ from http_api.metrics import SECONDS
 from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta
 from inference_gateway.engine.stats import StepTimes
 from inference_gateway.serving.engine_metrics import NAMESPACE, EngineCollector, Observable, Reporting
+from inference_gateway.serving.token_times import TokenTimes
 from toolformer.result_cache import Lookup
 
 _STEP_SECONDS: Final = (0.0001, 0.00025, *SECONDS)
@@ -35,8 +36,11 @@ class GatewayMetrics:
         def counter(name: str, help: str, *labels: str) -> Counter:
             return Counter(name, help, labels, namespace=NAMESPACE, registry=registry)
 
-        def seconds(name: str, help: str, *labels: str, bounds: tuple[float, ...] = SECONDS) -> Histogram:
-            return Histogram(name, help, labels, namespace=NAMESPACE, buckets=bounds, registry=registry)
+        def seconds(name: str, help: str, *labels: str) -> Histogram:
+            return Histogram(name, help, labels, namespace=NAMESPACE, buckets=SECONDS, registry=registry)
+
+        def token_times(name: str, help: str, bounds: tuple[float, ...]) -> TokenTimes:
+            return TokenTimes(f"{NAMESPACE}_{name}", help, bounds, registry)
 
         self.completions = counter(
             "completions",
@@ -66,14 +70,14 @@ class GatewayMetrics:
             "tool",
             "outcome",
         )
-        self.first_token_seconds = seconds(
-            "time_to_first_token_seconds", "Seconds from a completion's arrival to its first token."
+        self.first_token_seconds = token_times(
+            "time_to_first_token_seconds", "Seconds from a completion's arrival to its first token.", SECONDS
         )
-        self.inter_token_seconds = seconds(
-            "inter_token_latency_seconds", "Seconds between two tokens of a sequence.", bounds=_STEP_SECONDS
+        self.inter_token_seconds = token_times(
+            "inter_token_latency_seconds", "Seconds between two tokens of a sequence.", _STEP_SECONDS
         )
-        self.resume_seconds = seconds(
-            "resume_latency_seconds", "Seconds from a tool's answer to the next token.", bounds=_STEP_SECONDS
+        self.resume_seconds = token_times(
+            "resume_latency_seconds", "Seconds from a tool's answer to the next token.", _STEP_SECONDS
         )
         self.request_seconds = seconds(
             "e2e_request_latency_seconds", "Seconds from a completion's arrival to its end, tool calls included."
@@ -92,13 +96,9 @@ class GatewayMetrics:
 
     def saw_step(self, times: StepTimes) -> None:
         """Count the times of a step of the engine."""
-        for histogram, values in (
-            (self.first_token_seconds, times.first),
-            (self.inter_token_seconds, times.between),
-            (self.resume_seconds, times.resumed),
-        ):
-            for value in values:
-                histogram.observe(value)
+        self.first_token_seconds.observe_all(times.first)
+        self.inter_token_seconds.observe_all(times.between)
+        self.resume_seconds.observe_all(times.resumed)
 
     def completion(self) -> CompletionObserver:
         """Count one completion, which starts now."""
@@ -164,6 +164,5 @@ class CompletionObserver:
             self._text_came = True
             self._metrics.first_token_seconds.observe(now - self._began)
         elif self._latest is not None and tokens:
-            for _ in range(tokens):
-                self._metrics.inter_token_seconds.observe((now - self._latest) / tokens)
+            self._metrics.inter_token_seconds.observe((now - self._latest) / tokens, tokens)
         self._latest = now
