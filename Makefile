@@ -52,6 +52,9 @@ proto: setup ## write toolformer/v1 anew from proto/
 bench: setup ## speed beside the named peers; writes benchmarks/results/
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements/bench.txt
 	$(BIN)/python -m benchmarks.decode
+	$(BIN)/python -m benchmarks.http_cost
+	$(BIN)/python -m benchmarks.serve --concurrency 8 32 --tool-ms 0 200
+	$(BIN)/python -m benchmarks.soak
 	$(BIN)/python -m benchmarks.annotate_filter
 	$(BIN)/python -m benchmarks.services
 	$(BIN)/python -m benchmarks.wiki_search
