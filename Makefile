@@ -59,7 +59,7 @@ bench: setup ## speed beside the named peers; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.services
 	$(BIN)/python -m benchmarks.wiki_search
 
-evaluate: setup ## 300 held-out prompts against a running stack (`make run` in another terminal)
+evaluate: setup ## held-out prompts against a running stack (`make run` in another terminal)
 	$(BIN)/toolformer evaluate
 
 lock: setup ## resolve requirements/*.in anew into pinned files

@@ -226,7 +226,7 @@ def _forward(parent: typer.Typer, name: str, module: str, told: str, shown: str 
     parent.command(name, context_settings=settings)(run)
 
 
-_forward(app, "evaluate", "training_jobs.evaluate", "Measure held-out prompts against a running gateway.")
+_forward(app, "evaluate", "training_jobs.evaluate", "Benchmarks and held-out prompts against a served model.")
 _forward(jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.")
 _forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.")
 _forward(jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.")
@@ -236,6 +236,7 @@ _forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result
 _forward(jobs, "filter", "training_jobs.filter", "Keep the calls that help to predict what follows.")
 _forward(jobs, "merge", "training_jobs.merge", "Put the kept calls into their texts: C*, its table and page.")
 _forward(jobs, "report", "training_jobs.report", "Show what a run kept: table, examples, a page to look at.")
+_forward(jobs, "compare", "training_jobs.evaluate.compare", "Results of several evaluations beside each other.")
 _forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.")
 _forward(index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.")
 app.add_typer(jobs, name="jobs")

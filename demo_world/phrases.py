@@ -94,10 +94,10 @@ def compositions(seed: int, *, held_out: bool) -> Iterator[Composition]:
         yield draw_composition(rng, held_out=held_out)
 
 
-def draw_composition(rng: random.Random, *, held_out: bool) -> Composition:
-    """A composition of one side of the split; all meanings are equally likely."""
+def draw_composition(rng: random.Random, *, held_out: bool, meaning: str | None = None) -> Composition:
+    """A composition of one side of the split; all meanings are equally likely, unless one is asked for."""
     while True:
-        composition = _draw(rng, rng.choice(_MEANINGS))
+        composition = _draw(rng, meaning or rng.choice(_MEANINGS))
         if composition.held_out is held_out:
             return composition
 

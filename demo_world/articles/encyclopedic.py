@@ -37,13 +37,13 @@ _STATED: Final = {
 
 
 @cache
-def statements(relation: str) -> tuple[str, ...]:
-    """The trainable clauses that state a relation of :mod:`demo_world.questions`; none for some."""
+def statements(relation: str, *, held_out: bool = False) -> tuple[str, ...]:
+    """The clauses on one side of the split that state a relation of :mod:`demo_world.questions`; none for some."""
     if relation in _STATED:
         name = relation.split(" ", 1)[1]
         key = _SEARCHED.get(name, name)
-        return tuple(s for s in _STATED[relation] if not is_held_out("phrasing", f"{key}, {s}"))
-    return tuple(s for s in STATEMENTS.get(relation, ()) if not is_held_out("phrasing", f"{relation}, {s}"))
+        return tuple(s for s in _STATED[relation] if is_held_out("phrasing", f"{key}, {s}") is held_out)
+    return tuple(s for s in STATEMENTS.get(relation, ()) if is_held_out("phrasing", f"{relation}, {s}") is held_out)
 
 
 def draw_fact(rng: random.Random) -> questions.Fact:

@@ -39,8 +39,7 @@ def long_date(day: datetime.date) -> str:
     return f"{_MONTHS[day.month - 1]} {day.day}, {day.year}"
 
 
-# The likelier a kind of question is in use, the more often it is told.
-_KINDS: Final[tuple[tuple[int, tuple[tuple[str, str], ...], DatePart], ...]] = (
+KINDS: Final[tuple[tuple[int, tuple[tuple[str, str], ...], DatePart], ...]] = (
     (5, FULL_DATE, full_date),
     (3, WEEKDAY, lambda day: _WEEKDAYS[day.weekday()]),
     (2, MONTH, lambda day: _MONTHS[day.month - 1]),
@@ -48,13 +47,15 @@ _KINDS: Final[tuple[tuple[int, tuple[tuple[str, str], ...], DatePart], ...]] = (
     (1, DAY, lambda day: str(day.day)),
     (1, DAY_AND_MONTH, lambda day: f"{_MONTHS[day.month - 1]} {day.day}"),
 )
+"""Weight, statements with their questions, and what answers them: the likelier a kind of question is in use, the more
+often it is told."""
 
 
 @cache
 def phrasings(*, held_out: bool) -> tuple[tuple[int, tuple[Phrasing[DatePart], ...]], ...]:
     """Weight and phrasings of each kind of question on one side of the split; kinds with none there are left out."""
     sides = []
-    for weight, statements, part in _KINDS:
+    for weight, statements, part in KINDS:
         found = []
         for statement, question in statements:
             patterns = [

@@ -21,10 +21,11 @@ class StageProgress:
 
     Args:
         name: what is done, such as ``annotate QA``.
-        total: documents in all.
+        total: documents (or what ``unit`` says) in all.
         completed: those done by an earlier run; they have no part in the rate.
         console: where to show it.
         clock: seconds on a clock that never goes back.
+        unit: what is counted.
     """
 
     def __init__(
@@ -34,7 +35,9 @@ class StageProgress:
         completed: int,
         console: Console,
         clock: Callable[[], float] = time.monotonic,
+        unit: str = "documents",
     ) -> None:
+        self._unit = unit
         self._name, self._total, self._completed, self._console = name, total, completed, console
         self._before = self._told_at = completed
         self._clock = clock
@@ -77,14 +80,14 @@ class StageProgress:
 
     def _line(self) -> None:
         self._told_at = self._completed
-        self.say(f"{self._completed:,}/{self._total:,} documents, {self._told()}")
+        self.say(f"{self._completed:,}/{self._total:,} {self._unit}, {self._told()}")
 
     def _told(self) -> str:
         spent = max(self._clock() - self._began, 1e-6)
         rate = (self._completed - self._before) / spent
         left = (self._total - self._completed) / rate if rate else 0.0
         counted = [f"{number:,} {name} ({number / spent:,.1f}/s)" for name, number in self.counts.items()]
-        return ", ".join([f"{rate:,.1f} documents/s", *counted, f"{_duration(left)} left"])
+        return ", ".join([f"{rate:,.1f} {self._unit}/s", *counted, f"{_duration(left)} left"])
 
 
 def _duration(seconds: float) -> str:

@@ -1,0 +1,79 @@
+"""The suites by name, and how each is drawn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from demo_world.articles import articles
+from demo_world.phrases import LANGUAGES
+from demo_world.splits import stable_hash
+from demo_world.suites.dates import date_question
+from demo_world.suites.encyclopedic import fact, question
+from demo_world.suites.item import Item
+from demo_world.suites.languages import language_question
+from demo_world.suites.two_calls import two_calls
+from demo_world.suites.word_problems import word_problem
+
+COUNT: Final = 200
+"""Items of each part of a suite."""
+HELD_OUT_TEXTS_SEED: Final = 7_000_000_003
+"""The seed of the articles that nobody trains on."""
+
+_Draw = Callable[[random.Random], Item]
+
+
+def _halves(draw: Callable[..., Item]) -> dict[str, _Draw]:
+    return {
+        "known phrasings": lambda rng: draw(rng, held_out_phrasing=False),
+        "held-out phrasings": lambda rng: draw(rng, held_out_phrasing=True),
+    }
+
+
+def _in_language(language: str) -> _Draw:
+    return lambda rng: language_question(rng, language=language)
+
+
+SUITES: Final[Mapping[str, Mapping[str, _Draw]]] = {
+    "facts": _halves(fact),
+    "word problems": _halves(word_problem),
+    "questions": _halves(question),
+    "languages": {language: _in_language(language) for language in LANGUAGES},
+    "dates": _halves(date_question),
+    "two calls": _halves(lambda rng, *, held_out_phrasing: two_calls(
+        rng, held_out=True, held_out_phrasing=held_out_phrasing
+    )),
+}  # fmt: skip
+"""The parts of each suite."""
+
+
+def items(suite: str, *, count: int = COUNT, seed: int = 0) -> dict[str, tuple[Item, ...]]:
+    """``count`` different items for each part of a suite, in all; ``languages`` has so many together. The same
+    arguments give the same items.
+
+    Raises:
+        ValueError: for an unknown suite.
+    """
+    if suite not in SUITES:
+        raise ValueError(f"there is no suite {suite!r}; the suites are: {', '.join(SUITES)}")
+    parts = SUITES[suite]
+    share = -(-count // len(parts)) if suite == "languages" else count
+    return {part: _different(suite, part, draw, share, seed) for part, draw in parts.items()}
+
+
+def held_out_texts(count: int) -> tuple[str, ...]:
+    """Plain articles that no corpus has: those of a seed set aside. Their facts are the trainable ones, as a crawl's
+    held-out pages tell of the same world."""
+    return tuple(article.text for article in articles(count, seed=HELD_OUT_TEXTS_SEED))
+
+
+def _different(suite: str, part: str, draw: _Draw, count: int, seed: int) -> tuple[Item, ...]:
+    rng = random.Random(stable_hash("own suite", suite, part, str(seed)))
+    found: dict[tuple[str, str, object], Item] = {}
+    for _ in range(100 * count):
+        item = draw(rng)
+        found.setdefault((item.context, item.text, item.date), item)
+        if len(found) == count:
+            return tuple(found.values())
+    raise ValueError(f"suite {suite}, {part}: there are only {len(found)} different items, not {count}: ask for fewer")

@@ -1,0 +1,179 @@
+"""Ask a served model the questions of benchmarks, with calls and without, and print the paper's tables.
+
+python -m training_jobs.evaluate                                          # every tool, on held-out prompts
+python -m training_jobs.evaluate --suites own --prompts bare --out RUN
+python -m training_jobs.evaluate --suites paper --data DATA --checkpoint MODEL --k 0 1 3 10 --out RUN
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from training_jobs.evaluate.conditions import conditions
+from training_jobs.evaluate.example import Example, SuiteError
+from training_jobs.evaluate.model import ModelTrouble, Reach, ServedModel
+from training_jobs.evaluate.options import given_files, parser
+from training_jobs.evaluate.outcome import Outcome
+from training_jobs.evaluate.page import write_page
+from training_jobs.evaluate.perplexity import TextLoss, count_parameters
+from training_jobs.evaluate.printing import print_tables
+from training_jobs.evaluate.run import Answers, Asking, ask_all
+from training_jobs.evaluate.scores import score
+from training_jobs.evaluate.suites import SUITES, TEXTS, Suite, named, sample
+from training_jobs.evaluate.texts import measure, texts_of
+from training_jobs.stages.errors import StageError
+from training_jobs.stages.models import ModelChoice
+from training_jobs.stages.parts import write_whole
+
+_SETTINGS: Final = "settings.json"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line of this job; exits with 1 if the model cannot be asked or a request failed."""
+    command = parser()
+    options = command.parse_args(arguments)
+    console = Console(stderr=True)
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            folder: Path = options.out or Path(scratch)
+            outcome, answers = evaluate(options, folder, console)
+            print_tables([outcome], Console())
+            if options.out:
+                write_page(folder / "report.html", [outcome], answers)
+                console.print(f"answers, results.json and report.html: {folder}", soft_wrap=True)
+    except (SuiteError, ModelTrouble, StageError) as trouble:
+        command.exit(1, f"{command.prog}: {trouble}\n")
+    except KeyboardInterrupt:
+        again = "run again to go on" if options.out else "nothing is kept without --out"
+        print(f"{command.prog}: stopped; {again}", file=sys.stderr)
+        raise SystemExit(130) from None
+    failed = [answer.error for some in answers.values() for answer in some if answer.error]
+    if failed:
+        again = "run again to make them anew" if options.out else "give --out and run again to make only those anew"
+        command.exit(1, f"{command.prog}: {len(failed)} requests failed, the first with: {failed[0]}; {again}\n")
+
+
+def evaluate(options: argparse.Namespace, folder: Path, console: Console) -> tuple[Outcome, Answers]:
+    """Do what ``options`` (those of `options.py`) say, keep it in ``folder``, and give the results and every answer.
+
+    Raises:
+        SuiteError: if a suite cannot be read, or ``folder`` is of another run.
+        ModelTrouble: if the model cannot be asked.
+        StageError: if the checkpoint cannot be used.
+    """
+    names = named(options.suites)
+    files = given_files(options.file)
+    questions: dict[Suite, tuple[Example, ...]] = {}
+    left_out: dict[str, dict[str, int]] = {}
+    for name in names:
+        if name in SUITES:
+            loaded = SUITES[name].load(options.data, files.get(name, ()), count=options.count, seed=options.seed)
+            questions[SUITES[name]] = sample(name, loaded.examples, options.limit, options.seed)
+            left_out |= {name: loaded.left_out} if any(loaded.left_out.values()) else {}
+    texts = {
+        name: texts_of(
+            name, options.data, files.get(name, ()), count=options.count, limit=options.limit, seed=options.seed
+        )
+        for name in names
+        if name in TEXTS and options.checkpoint is not None
+    }
+    if left := [name for name in names if name in TEXTS and name not in texts]:
+        if left == list(names):
+            raise SuiteError(f"{left[0]}: perplexity needs the model's weights: give --checkpoint DIR")
+        console.print(f"left out for want of --checkpoint: {', '.join(left)}", soft_wrap=True)
+    choice = ModelChoice(options.checkpoint, options.device, options.precision) if options.checkpoint else None
+    settings: dict[str, Any] = {"prompts": options.prompts, "max_tokens": options.max_tokens, "seed": options.seed}
+    settings["checkpoint"] = choice.settings() if choice else None
+    if options.restart:
+        forget(folder)
+    name, answers = "", Answers()
+    if questions:
+        name, answers = asyncio.run(_ask(options, questions, folder, settings, console))
+    else:
+        keep_settings(folder, settings)
+    losses: dict[str, TextLoss] = {}
+    if choice is not None and texts:
+        model, tokenizer = choice.load()
+        losses = {name: measure(name, of, model, tokenizer, folder, console) for name, of in texts.items()}
+    scores = tuple(score(SUITES[suite], condition, some) for (condition, suite), some in answers.items())
+    parameters = count_parameters(options.checkpoint) if options.checkpoint else 0
+    label = options.label or name or (options.checkpoint.name if options.checkpoint else "")
+    told = settings | {
+        "limit": options.limit, "count": options.count, "tools": options.tools, "toolformer": _version(),
+    }  # fmt: skip
+    outcome = Outcome(label, parameters, told, scores, losses, left_out, folder)
+    outcome.write(folder)
+    return outcome, answers
+
+
+async def _ask(
+    options: argparse.Namespace,
+    questions: dict[Suite, tuple[Example, ...]],
+    folder: Path,
+    settings: dict[str, Any],
+    console: Console,
+) -> tuple[str, Answers]:
+    asked = conditions(options.k, options.max_calls)
+    reach = Reach(options.deadline, options.attempts)
+    async with ServedModel(options.gateway, options.model, reach, options.concurrency) as model:
+        tools = tuple(options.tools or model.tools.names)
+        if any(not condition.disabled for condition in asked):
+            model.check_tools(tools)
+        settings["model"] = model.name
+        keep_settings(folder, settings)
+        asking = Asking(asked, tools, options.prompts, options.max_tokens, options.concurrency)
+        return model.name, await ask_all(model, questions, asking, folder, console)
+
+
+def keep_settings(folder: Path, settings: dict[str, Any]) -> None:
+    """Write what the answers in ``folder`` depend on.
+
+    Raises:
+        SuiteError: if what is there was made with others.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / _SETTINGS
+    if path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        # A run without the weights, or without questions, goes on with one that has them.
+        differ = [
+            name for name in {**before, **settings}
+            if before.get(name) is not None and settings.get(name) is not None and before[name] != settings[name]
+        ]  # fmt: skip
+        if differ:
+            raise SuiteError(
+                f"{folder} holds a run with other settings ({', '.join(differ)}): give --restart to forget it, or "
+                "another --out"
+            )
+        settings = before | {name: value for name, value in settings.items() if value is not None}
+    write_whole(path, (json.dumps(settings, indent=2) + "\n").encode())
+
+
+def forget(folder: Path) -> None:
+    """Remove what runs left in ``folder``, and nothing else."""
+    for name in ("answers", "perplexity"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in (_SETTINGS, "results.json", "report.html"):
+        (folder / name).unlink(missing_ok=True)
+
+
+def _version() -> str:
+    try:
+        return metadata.version("toolformer")
+    except metadata.PackageNotFoundError:
+        return "not installed"
+
+
+if __name__ == "__main__":
+    main()

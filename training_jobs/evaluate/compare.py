@@ -1,0 +1,57 @@
+"""Put the results of several runs beside each other: one table, one page, and a plot over model size.
+
+python -m training_jobs.evaluate.compare RUN-1M RUN-4M RUN-12M --out report.html
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+
+from training_jobs.evaluate.answers import read_answers
+from training_jobs.evaluate.example import SuiteError
+from training_jobs.evaluate.outcome import Outcome
+from training_jobs.evaluate.page import write_page
+from training_jobs.evaluate.printing import print_tables
+from training_jobs.evaluate.run import Answers, answers_path
+from training_jobs.evaluate.suites import SUITES
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training_jobs.evaluate.compare",
+        description=(__doc__ or "").splitlines()[0],
+        epilog="examples:\n" + "".join(f"{line}\n" for line in (__doc__ or "").splitlines()[2:]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the --out of a run; rows come in this order")
+    parser.add_argument("--out", type=Path, help="write the page, with examples of the last run, to this file")
+    options = parser.parse_args(arguments)
+    try:
+        outcomes = [Outcome.read(run) for run in options.runs]
+        labels = [outcome.label for outcome in outcomes]
+        if twice := [label for label in labels if labels.count(label) > 1]:
+            raise SuiteError(f"two runs are called {twice[0]!r}: give each its own --label when it is run")
+        print_tables(outcomes, Console())
+        if options.out is not None:
+            write_page(options.out, outcomes, kept_answers(outcomes[-1]))
+    except SuiteError as trouble:
+        parser.exit(1, f"{parser.prog}: {trouble}\n")
+
+
+def kept_answers(outcome: Outcome) -> Answers:
+    """The answers behind ``outcome``, of those suites and conditions that it has scores of."""
+    assert outcome.folder is not None
+    return {
+        (score.condition, score.suite): read_answers(answers_path(outcome.folder, score.condition, SUITES[score.suite]))
+        for score in outcome.scores
+        if score.suite in SUITES
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""The options of the command that evaluates."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from training_jobs.evaluate.example import SuiteError
+from training_jobs.evaluate.run import MAX_TOKENS
+from training_jobs.evaluate.suites import SETS, SUITES, TEXTS
+from training_jobs.stages.command import positive
+
+GATEWAY: Final = "http://127.0.0.1:8080"
+COUNT: Final = 100
+_EXAMPLES: Final = """
+toolformer evaluate                                        # every tool, on held-out prompts
+toolformer evaluate --suites own --prompts bare --out RUN
+toolformer evaluate --suites paper --data DATA --checkpoint MODEL --k 0 1 3 10 --out RUN
+toolformer evaluate --suites squad svamp --data DATA --limit 100 --out RUN
+toolformer evaluate --gateway http://127.0.0.1:8000 --k 0 --suites math --data DATA    # any OpenAI server
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's options."""
+    made = argparse.ArgumentParser(
+        prog="python -m training_jobs.evaluate",
+        description="Ask a served model the questions of benchmarks, with calls and without, and print the paper's "
+        "tables.",
+        epilog="examples:\n" + "".join(f"  {line}\n" for line in _EXAMPLES.strip().splitlines()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    asked = made.add_argument_group("what is asked")
+    asked.add_argument(
+        "--suites",
+        nargs="+",
+        default=["tools"],
+        metavar="NAME",
+        help=f"sets ({', '.join(SETS)}) or single suites; tools by default",
+    )
+    asked.add_argument("--data", type=Path, metavar="DIR", help="folder of the published files, a folder a benchmark")
+    asked.add_argument("--file", action="append", default=[], metavar="SUITE=PATH", help="a suite's file, elsewhere")
+    asked.add_argument(
+        "--count", type=positive, default=COUNT, help=f"questions in each part of a generated suite ({COUNT})"
+    )
+    asked.add_argument("--limit", type=positive, help="examples of a suite, at most: a sample drawn by --seed")
+    asked.add_argument("--seed", type=int, default=0, help="of generated suites and of samples (0)")
+    asked.add_argument(
+        "--prompts",
+        choices=("paper", "bare"),
+        default="paper",
+        help="the paper's zero-shot prompts, or the text alone, for models that follow none",
+    )
+    model = made.add_argument_group("who is asked")
+    model.add_argument(
+        "--gateway",
+        default=GATEWAY,
+        metavar="URL",
+        help=f"a gateway, or any server of OpenAI's completions ({GATEWAY})",
+    )
+    model.add_argument("--model", metavar="NAME", help="the served model's name; the server's first by default")
+    model.add_argument("--label", help="what its rows are called; the model's name by default")
+    model.add_argument(
+        "--k",
+        nargs="+",
+        type=_not_negative,
+        default=[0, 10],
+        metavar="K",
+        help="a call may start among the k likeliest tokens; 0: calls disabled (0 10)",
+    )
+    model.add_argument(
+        "--max-calls", nargs="+", type=positive, default=[1], metavar="N", help="calls of a completion, at most (1)"
+    )
+    model.add_argument("--tools", nargs="+", metavar="NAME", help="tools that may be called; all by default")
+    model.add_argument(
+        "--max-tokens",
+        type=positive,
+        default=MAX_TOKENS,
+        help=f"tokens the model may make for an example, call text included ({MAX_TOKENS})",
+    )
+    model.add_argument(
+        "--checkpoint", type=Path, metavar="DIR", help="its weights: perplexity and number of parameters"
+    )
+    model.add_argument("--device", default="cpu", help="where the checkpoint computes (cpu)")
+    model.add_argument("--precision", choices=("float32", "bfloat16", "float16"), default="float32")
+    how = made.add_argument_group("how it runs")
+    how.add_argument(
+        "--out", type=Path, metavar="DIR", help="keep answers, results.json and report.html; run again to go on"
+    )
+    how.add_argument("--restart", action="store_true", help="forget what an earlier run left in --out")
+    how.add_argument("--concurrency", type=positive, default=8, help="requests under way at once (8)")
+    how.add_argument("--deadline", type=_seconds, default=180.0, help="seconds for a request with its retries (180)")
+    how.add_argument("--attempts", type=positive, default=4, help="times a request is made, at most (4)")
+    return made
+
+
+def given_files(given: Sequence[str]) -> dict[str, list[Path]]:
+    """The files of ``--file``, by suite.
+
+    Raises:
+        SuiteError: if one is not `SUITE=PATH`.
+    """
+    found: dict[str, list[Path]] = {}
+    for one in given:
+        suite, _, path = one.partition("=")
+        if suite not in (*SUITES, *TEXTS) or not path:
+            raise SuiteError(f"--file {one}: must be SUITE=PATH with a single suite's name, such as svamp=SVAMP.json")
+        found.setdefault(suite, []).append(Path(path))
+    return found
+
+
+def _not_negative(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {number}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text}")
+    return seconds

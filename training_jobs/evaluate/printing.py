@@ -1,0 +1,31 @@
+"""Tables on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import rich.table
+from rich.console import Console
+from rich.markup import escape
+
+from training_jobs.evaluate.outcome import Outcome
+from training_jobs.evaluate.tables import Table, tables
+
+
+def print_tables(outcomes: Sequence[Outcome], console: Console) -> None:
+    """Print every table that ``outcomes`` have something for."""
+    for table in tables(outcomes):
+        shown = _shown(table)
+        # A pipe has no width, and 80 columns would cut the figures.
+        wide = console.measure(shown).maximum
+        console.print(shown, width=max(console.width, wide), crop=False, overflow="ignore", no_wrap=True)
+
+
+def _shown(table: Table) -> rich.table.Table:
+    words = {at for row in table.rows for at, cell in enumerate(row) if cell[:1].isalpha()}
+    shown = rich.table.Table(title=escape(table.title), caption=escape(table.note) or None, title_justify="left")
+    for at, heading in enumerate(table.heading):
+        shown.add_column(escape(heading), justify="left" if at == 0 or at in words else "right", no_wrap=True)
+    for row in table.rows:
+        shown.add_row(*map(escape, row))
+    return shown

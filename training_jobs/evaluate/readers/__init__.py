@@ -1,0 +1,1 @@
+"""Readers of the published files, each in the format in which it was published."""

@@ -1,0 +1,102 @@
+"""Reading files of records, with errors that name file, line and field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from training_jobs.evaluate.example import SuiteError
+
+T = TypeVar("T")
+
+
+class Row:
+    """A record and where it stands; its fields are asked for with the type that they must have."""
+
+    def __init__(self, fields: Mapping[str, Any], where: str) -> None:
+        self.fields, self.where = fields, where
+
+    def get(self, name: str, kind: type[T] | tuple[type[T], ...]) -> T:
+        """The field ``name``.
+
+        Raises:
+            SuiteError: if it is missing or of another type.
+        """
+        value = self.fields.get(name)
+        if isinstance(value, kind) and not (isinstance(value, bool) and kind is not bool):
+            return value
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        expected = " or ".join(one.__name__ for one in kinds)
+        found = "is missing" if name not in self.fields else f"must be {expected}, not {type(value).__name__}"
+        raise SuiteError(f"{self.where}: {name}: {found}; is this the file of another suite?")
+
+    def rows(self, name: str) -> list[Row]:
+        """The records in the list ``name``."""
+        return [_row(one, f"{self.where}: {name}[{at}]") for at, one in enumerate(self.get(name, list))]
+
+    def strings(self, name: str) -> tuple[str, ...]:
+        """The strings in the list ``name``, without empty ones."""
+        found = self.get(name, list)
+        for at, one in enumerate(found):
+            if not isinstance(one, str):
+                raise SuiteError(f"{self.where}: {name}[{at}]: must be str, not {type(one).__name__}")
+        return tuple(one for one in found if one.strip())
+
+
+def json_lines(path: Path) -> Iterator[Row]:
+    """The records of a file of JSON lines.
+
+    Raises:
+        SuiteError: if it cannot be read, a line is no JSON object, or there is no line at all.
+    """
+    empty = True
+    # Not str.splitlines: a JSON string may hold Unicode's other line ends.
+    for number, line in enumerate(text_of(path).split("\n"), start=1):
+        if line.strip():
+            empty = False
+            yield _row(_parsed(line, f"{path}:{number}"), f"{path}:{number}")
+    if empty:
+        raise SuiteError(f"{path}: holds no record; fetch it again")
+
+
+def json_array(path: Path) -> Iterator[Row]:
+    """The records of a file that is one JSON array."""
+    records = _parsed(text_of(path), str(path))
+    if not isinstance(records, list) or not records:
+        raise SuiteError(f"{path}: must be a JSON array with records in it")
+    for number, record in enumerate(records, start=1):
+        yield _row(record, f"{path}: record {number}")
+
+
+def json_object(path: Path) -> Row:
+    """A file that is one JSON object."""
+    return _row(_parsed(text_of(path), str(path)), str(path))
+
+
+def text_of(path: Path) -> str:
+    """The file's text.
+
+    Raises:
+        SuiteError: if it cannot be read or is not UTF-8.
+    """
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise SuiteError(f"{path}: cannot be read ({error.strerror or error}); correct --data or --file") from error
+    except UnicodeDecodeError as error:
+        raise SuiteError(f"{path}: is not UTF-8 text ({error.reason} at byte {error.start}); fetch it again") from error
+
+
+def _parsed(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SuiteError(f"{where}: is not JSON ({error}); fetch it again") from error
+
+
+def _row(record: Any, where: str) -> Row:
+    if not isinstance(record, Mapping):
+        raise SuiteError(f"{where}: must be a JSON object, not {type(record).__name__}")
+    return Row(record, where)

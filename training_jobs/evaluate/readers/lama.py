@@ -1,0 +1,90 @@
+"""LAMA (Petroni et al., 2019), its SQuAD, Google-RE and T-REx subsets as published; TempLAMA (Dhingra et al., 2022).
+
+Kept is what ends with the mask, so that a model reading left to right can fill it in (section 4.2.1).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Final
+
+from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
+from training_jobs.evaluate.readers.files import Row, json_lines
+
+_MASK: Final = "[MASK]"
+_MASK_FINAL: Final = re.compile(r"\s*\[MASK\]\s*\.?\s*$")
+_BLANK_FINAL: Final = re.compile(r"\s*_X_\s*\.?\s*$")
+NOT_FINAL: Final = "the mask is not at the end"
+
+
+def read_squad(paths: Sequence[Path]) -> LoadedSuite:
+    """``Squad/test.jsonl``: ``masked_sentences``, ``obj_label``."""
+    return _masked(paths, lambda row: row.get("id", str))
+
+
+def read_google_re(paths: Sequence[Path]) -> LoadedSuite:
+    """``Google_RE/*_test.jsonl``: as SQuAD, with ``obj_aliases``. Several sentences are one text."""
+    return _masked(paths, lambda row: row.get("uuid", str))
+
+
+def read_t_rex(paths: Sequence[Path]) -> LoadedSuite:
+    """``TREx/P*.jsonl``: a fact a line, with the sentences that state it (``evidences``).
+
+    A fact is asked with its first mask-final sentence, one in which the object stands only once if there is such. Right
+    is the object's label and what stands in that sentence (``linguist`` where the label is ``linguistics``).
+    """
+    examples, left_out = [], 0
+    for path in paths:
+        for row in json_lines(path):
+            final = [e for e in row.rows("evidences") if _MASK_FINAL.search(e.get("masked_sentence", str))]
+            if not final:
+                left_out += 1
+                continue
+            chosen = min(final, key=lambda e: e.get("masked_sentence", str).count(_MASK) > 1)
+            text = _MASK_FINAL.sub("", chosen.get("masked_sentence", str))
+            answers = (row.get("obj_label", str), chosen.get("obj_surface", str))
+            name = f"{row.get('predicate_id', str)}-{row.get('uuid', str)}"
+            examples.append(Example(name, text, tuple(dict.fromkeys(answers)), split=row.get("predicate_id", str)))
+    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+
+def read_templama(paths: Sequence[Path]) -> LoadedSuite:
+    """TempLAMA: JSON lines with ``query`` (``_X_`` is the blank), ``answer`` (Wikidata names) and ``date`` (a year).
+
+    The text does not say the year: which day it is only the calendar knows, whose clock stands at 1 July of it.
+    """
+    examples, left_out = [], 0
+    for path in paths:
+        for row in json_lines(path):
+            query = row.get("query", str)
+            if not _BLANK_FINAL.search(query):
+                left_out += 1
+                continue
+            answers = tuple(dict.fromkeys(answer.get("name", str) for answer in row.rows("answer")))
+            examples.append(Example(row.get("id", str), _BLANK_FINAL.sub("", query), answers, date=_middle_of(row)))
+    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+
+def _masked(paths: Sequence[Path], name: Callable[[Row], str]) -> LoadedSuite:
+    examples, left_out = [], 0
+    for path in paths:
+        for row in json_lines(path):
+            text = " ".join(row.strings("masked_sentences"))
+            if not _MASK_FINAL.search(text):
+                left_out += 1
+                continue
+            aliases = row.strings("obj_aliases") if "obj_aliases" in row.fields else ()
+            answers = tuple(dict.fromkeys((row.get("obj_label", str), *aliases)))
+            examples.append(Example(name(row), _MASK_FINAL.sub("", text), answers, split=path.stem))
+    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+
+def _middle_of(row: Row) -> dt.date:
+    year = row.get("date", str)
+    try:
+        return dt.date(int(year), 7, 1)
+    except ValueError as error:
+        raise SuiteError(f"{row.where}: date: must be a year such as '2014', not {year!r}") from error

@@ -1,0 +1,214 @@
+"""Every suite by name: how it is read, asked and judged, and which tool it bars (section 4.2 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from demo_world.splits import stable_hash
+from demo_world.suites import TOOLS
+from training_jobs.evaluate.dateset import dateset
+from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
+from training_jobs.evaluate.own import own_suite, tool_suite
+from training_jobs.evaluate.prompts import Form
+from training_jobs.evaluate.readers import lama, mlqa, open_questions, word_problems
+from training_jobs.evaluate.scoring import FIRST_FIVE, FIRST_NUMBER, FIRST_TEN, FIRST_TWENTY, Rule
+
+_Read = Callable[[Sequence[Path]], LoadedSuite]
+_Make = Callable[[int, int], LoadedSuite]
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite of questions.
+
+    Args:
+        name: what the command calls it.
+        title: its heading in tables.
+        table: the table that it stands in.
+        form: how the paper's prompt asks it.
+        rule: when an answer is right.
+        barred: tools that may not be called.
+        files: patterns of its files in the data folder, those of one suite in order; empty for generated ones.
+        read: reads the files.
+        make: generates it, given a count and a seed.
+    """
+
+    name: str
+    title: str
+    table: str
+    form: Form
+    rule: Rule
+    barred: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()
+    read: _Read | None = None
+    make: _Make | None = None
+
+    def load(self, data: Path | None, files: Sequence[Path] = (), *, count: int, seed: int) -> LoadedSuite:
+        """Its examples, from ``files`` or else those found in the folder ``data``; generated ones of ``seed``.
+
+        Raises:
+            SuiteError: if there is no such file, or it is not what it should be.
+        """
+        if self.make is not None:
+            return self.make(count, seed)
+        assert self.read is not None
+        loaded = self.read(files or self.find(data))
+        ids = [example.id for example in loaded.examples]
+        if len(set(ids)) < len(ids):
+            loaded = LoadedSuite(tuple(_numbered(loaded.examples)), loaded.left_out)
+        if not loaded.examples:
+            raise SuiteError(f"{self.name}: its files hold no example that can be asked; is this another suite's file?")
+        return loaded
+
+    def find(self, data: Path | None) -> list[Path]:
+        """The suite's files in the folder ``data``.
+
+        Raises:
+            SuiteError: if one is not there.
+        """
+        return find_files(self.name, self.files, data)
+
+
+def find_files(suite: str, patterns: Sequence[str], data: Path | None) -> list[Path]:
+    """The files of ``patterns`` in the folder ``data``.
+
+    Raises:
+        SuiteError: if one is not there.
+    """
+    if data is None:
+        raise SuiteError(
+            f"{suite}: needs its published files: name their folder with --data, or give --file {suite}=PATH"
+        )
+    found = []
+    for pattern in patterns:
+        matching = sorted(data.glob(pattern))
+        if not matching:
+            raise SuiteError(f"{suite}: there is no {pattern} in {data}; correct --data, or give --file {suite}=PATH")
+        found += matching
+    return found
+
+
+def sample(suite: str, examples: Sequence[Example], limit: int | None, seed: int) -> tuple[Example, ...]:
+    """``limit`` of the examples, in their order: a larger limit has those of a smaller one in it."""
+    if limit is None or limit >= len(examples):
+        return tuple(examples)
+    order = sorted(range(len(examples)), key=lambda at: stable_hash("sample", suite, str(seed), examples[at].id))
+    return tuple(examples[at] for at in sorted(order[:limit]))
+
+
+def _numbered(examples: Sequence[Example]) -> list[Example]:
+    """The examples, later ones of an id that was there before told apart by a number."""
+    seen: dict[str, int] = {}
+    found = []
+    for example in examples:
+        seen[example.id] = number = seen.get(example.id, 0) + 1
+        name = example.id if number == 1 else f"{example.id}#{number}"
+        found.append(Example(
+            name, example.text, example.answers, example.context, example.bare, example.date, example.split,
+            example.calls,
+        ))  # fmt: skip
+    return found
+
+
+def _mlqa(language: str) -> tuple[Suite, Suite]:
+    foreign = f"mlqa/*/*context-en-question-{language}.json"
+    english = "mlqa/*/*context-en-question-en.json"
+    form: Form = "question over a paragraph"
+    return (
+        Suite(f"mlqa-{language}", language.capitalize(), "MLQA", form, FIRST_TEN, (), (foreign,), mlqa.read_mlqa),
+        Suite(
+            f"mlqa-{language}-all-english", language.capitalize(), "MLQA, all English", form, FIRST_TEN, (),
+            (foreign, english), mlqa.read_mlqa_all_english,
+        ),
+    )  # fmt: skip
+
+
+def _own(name: str, title: str, form: Form, rule: Rule, barred: tuple[str, ...] = ()) -> Suite:
+    generated: _Make = lambda count, seed: own_suite(name, count=count, seed=seed)  # noqa: E731 - binds the name
+    return Suite(f"own-{name.replace(' ', '-')}", title, "own", form, rule, barred, make=generated)
+
+
+def _tool(tool: str) -> Suite:
+    rule = FIRST_NUMBER if tool == "Calculator" else FIRST_FIVE
+    generated: _Make = lambda count, seed: tool_suite(tool, count=count, seed=seed)  # noqa: E731 - binds the tool
+    return Suite(f"tools-{tool}", tool, "tools", "as it is", rule, make=generated)
+
+
+_NO_SEARCH: Final = ("WikiSearch",)
+_NO_QA: Final = ("QA",)
+_WORD: Final[Form] = "word problem"
+
+_ALL: Final = (
+    Suite("squad", "SQuAD", "LAMA", "completion", FIRST_FIVE, _NO_SEARCH, ("lama/Squad/*.jsonl",), lama.read_squad),
+    Suite("google-re", "Google-RE", "LAMA", "completion", FIRST_FIVE, _NO_SEARCH, ("lama/Google_RE/*.jsonl",),
+          lama.read_google_re),
+    Suite("t-rex", "T-REx", "LAMA", "completion", FIRST_FIVE, _NO_SEARCH, ("lama/TREx/*.jsonl",), lama.read_t_rex),
+    Suite("asdiv", "ASDiv", "math", _WORD, FIRST_NUMBER, (), ("asdiv/ASDiv.xml",), word_problems.read_asdiv),
+    Suite("svamp", "SVAMP", "math", _WORD, FIRST_NUMBER, (), ("svamp/SVAMP.json",), word_problems.read_svamp),
+    Suite("mawps", "MAWPS", "math", _WORD, FIRST_NUMBER, (), ("mawps/*.json",), word_problems.read_mawps),
+    Suite("webqs", "WebQS", "QA", "question", FIRST_TWENTY, _NO_QA, ("webquestions/main/test.json",),
+          open_questions.read_web_questions),
+    Suite("nq", "NQ", "QA", "question", FIRST_TWENTY, _NO_QA, ("nq_open/NQ-open.dev.jsonl",),
+          open_questions.read_nq_open),
+    Suite("triviaqa", "TriviaQA", "QA", "question", FIRST_TWENTY, _NO_QA, ("triviaqa/*.json*",),
+          open_questions.read_trivia_qa),
+    *(suite for language in mlqa.LANGUAGES for suite in _mlqa(language)),
+    Suite("templama", "TempLAMA", "temporal", "completion", FIRST_FIVE, (), ("templama/*.json*",), lama.read_templama),
+    Suite("dateset", "Dateset", "temporal", "question", FIRST_FIVE, (),
+          make=lambda count, seed: LoadedSuite(dateset(seed), {})),
+    _own("facts", "facts", "completion", FIRST_FIVE, _NO_SEARCH),
+    _own("word problems", "word problems", _WORD, FIRST_NUMBER),
+    _own("questions", "questions", "question", FIRST_TWENTY, _NO_QA),
+    _own("languages", "languages", "question over a paragraph", FIRST_TEN),
+    _own("dates", "dates", "question", FIRST_FIVE),
+    _own("two calls", "two calls", _WORD, FIRST_FIVE),
+    *(_tool(tool) for tool in TOOLS),
+)  # fmt: skip
+
+SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in _ALL}
+"""Every suite of questions, in the order of tables."""
+
+TEXTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
+    "wikitext": ("WikiText", ("wikitext/wikitext-2-raw/wiki.test.raw",)),
+    "ccnet": ("CCNet", ("webtext/derived/*.json.gz",)),
+    "own-articles": ("own articles", ()),
+}
+"""Texts whose perplexity is measured: their title and their files in the data folder."""
+
+_TABLES: Final = {"LAMA": "lama", "math": "math", "QA": "qa", "MLQA": "mlqa", "MLQA, all English": "mlqa",
+                  "temporal": "temporal", "own": "own", "tools": "tools"}  # fmt: skip
+
+
+def _sets() -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for suite in _ALL:
+        found.setdefault(_TABLES[suite.table], []).append(suite.name)
+        if suite.table not in ("own", "tools"):
+            found.setdefault("paper", []).append(suite.name)
+    found["paper"] += ["wikitext", "ccnet"]
+    found["text"] = ["wikitext", "ccnet"]
+    found["own"] += ["own-articles"]
+    return {name: tuple(names) for name, names in found.items()}
+
+
+SETS: Final[Mapping[str, tuple[str, ...]]] = _sets()
+"""Names for several suites together."""
+
+
+def named(names: Sequence[str]) -> tuple[str, ...]:
+    """The suites and texts that ``names`` (of suites or sets) stand for, each once.
+
+    Raises:
+        SuiteError: for an unknown name.
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        if name not in SETS and name not in SUITES and name not in TEXTS:
+            raise SuiteError(
+                f"--suites: there is no {name!r}; sets: {', '.join(SETS)}; suites: {', '.join([*SUITES, *TEXTS])}"
+            )
+        found |= dict.fromkeys(SETS.get(name, (name,)))
+    return tuple(found)
