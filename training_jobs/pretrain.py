@@ -3,7 +3,9 @@
     python -m training_jobs.pretrain --corpus DIR --out RUN --steps 4000
 
 Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
-sees the same batches in the same order. The finished model stands in ``RUN/model`` as a Hugging Face checkpoint.
+sees the same batches in the same order. With ``--cooldown 0.2`` the rate falls in the last fifth alone, so that until
+then a run can still be made longer or shorter (``--steps``). The finished model stands in ``RUN/model`` as a Hugging
+Face checkpoint.
 
 Tokens that a tool's result splices in are left out of the loss: at inference they are never sampled, and most of
 them (a population, a product) cannot be foreseen, so learning them by heart would only take room from learning to
@@ -37,14 +39,17 @@ from training_jobs.batches import Batch, Tokens, batches_from
 _STATE: Final = "state.pt"
 _LOG: Final = "loss.jsonl"
 _BETAS: Final = (0.9, 0.95)
+_LENGTH: Final = {"steps", "warmup", "cooldown", "checkpoint_every"}
+"""What may be changed in a run that is under way, if the steps done so far would have been the same."""
 
 Precision = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """What a run is. ``batch_tokens`` counts padding; ``warmup`` is a share of ``steps``; the rate falls along a
-    cosine from ``peak_rate`` to ``final_rate``; ``width`` and ``layers`` are the model's; ``positions`` is its
+    """What a run is. ``batch_tokens`` counts padding; ``warmup`` is a number of steps or, below 1, a share of
+    ``steps``; in the last ``cooldown`` (a share) of the steps after it the rate falls along a cosine from ``peak_rate``
+    to ``final_rate``, before that it is ``peak_rate``; ``width`` and ``layers`` are the model's; ``positions`` is its
     longest text in tokens. ``precision`` is that of the products; weights and their updates are float32."""
 
     steps: int
@@ -53,6 +58,7 @@ class Recipe:
     peak_rate: float = 2e-3
     final_rate: float = 1e-4
     warmup: float = 0.04
+    cooldown: float = 1.0
     weight_decay: float = 0.05
     clip: float = 1.0
     width: int = 256
@@ -65,10 +71,11 @@ class Recipe:
 
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number (from 0)."""
-        warm = max(1, round(self.warmup * self.steps))
+        warm = max(1, round(self.warmup * self.steps if self.warmup < 1 else self.warmup))
         if step < warm:
             return self.peak_rate * (step + 1) / warm
-        progress = (step - warm) / max(1, self.steps - warm)
+        falling = max(1, round(self.cooldown * (self.steps - warm)))
+        progress = max(0.0, 1 - (self.steps - step) / falling)
         return self.final_rate + (self.peak_rate - self.final_rate) * (1 + math.cos(math.pi * progress)) / 2
 
 
@@ -184,8 +191,8 @@ def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optim
         log.write_text("")
         return 0
     state: dict[str, Any] = torch.load(out / _STATE, weights_only=True, map_location=next(model.parameters()).device)
-    if state["recipe"] != asdict(recipe):
-        changed = sorted(name for name, value in asdict(recipe).items() if state["recipe"].get(name) != value)
+    changed = sorted(name for name, value in asdict(recipe).items() if state["recipe"].get(name, value) != value)
+    if not set(changed) <= _LENGTH or not _same_so_far(Recipe(**state["recipe"]), recipe, int(state["step"])):
         raise ValueError(f"{out} holds a run of another recipe ({', '.join(changed)} differ): give another --out")
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
@@ -193,6 +200,11 @@ def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optim
     kept = log.read_text().splitlines(keepends=True)[:step] if log.exists() else []
     log.write_text("".join(kept))
     return step
+
+
+def _same_so_far(one: Recipe, other: Recipe, steps: int) -> bool:
+    """Whether the first ``steps`` steps have the same rates, so that a run may still become longer or shorter."""
+    return all(math.isclose(one.rate(step), other.rate(step), rel_tol=1e-12) for step in range(steps))
 
 
 def _progress() -> Progress:

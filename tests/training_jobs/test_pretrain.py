@@ -129,6 +129,26 @@ def test_the_rate_warms_up_and_falls_along_a_cosine() -> None:
     assert recipe.rate(99) == pytest.approx(0.0, abs=1e-3)
 
 
+def test_the_rate_falls_in_the_cooldown_alone() -> None:
+    recipe = Recipe(steps=100, warmup=5, peak_rate=1.0, final_rate=0.1, cooldown=0.2)
+    assert [recipe.rate(step) for step in (0, 4, 5, 80, 81)] == pytest.approx([0.2, 1.0, 1.0, 1.0, 1.0])
+    assert recipe.rate(90) < 0.6
+    assert recipe.rate(99) == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_run_may_become_longer_before_its_cooldown_and_not_in_it(corpus: Path, tmp_path: Path) -> None:
+    def recipe(steps: int) -> Recipe:
+        return replace(TINY, steps=steps, warmup=2, cooldown=0.25)
+
+    pretrain(corpus, tmp_path / "straight", recipe(12))
+    pretrain(corpus, tmp_path / "longer", recipe(8), stop_after=5)
+    pretrain(corpus, tmp_path / "longer", recipe(12))
+    assert losses(tmp_path / "longer") == pytest.approx(losses(tmp_path / "straight"), abs=1e-5)
+    pretrain(corpus, tmp_path / "late", recipe(8), stop_after=8)
+    with pytest.raises(ValueError, match="steps differ"):
+        pretrain(corpus, tmp_path / "late", recipe(12))
+
+
 def test_tokens_that_are_not_learned_do_not_count(corpus: Path) -> None:
     config = GPTJConfig(vocab_size=300, n_positions=64, n_embd=16, n_layer=1, n_head=2, rotary_dim=4)
     model = GPTJ.from_config(config).eval()
