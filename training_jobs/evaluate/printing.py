@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import rich.table
 from rich.console import Console
@@ -11,13 +12,15 @@ from rich.markup import escape
 from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.tables import Table, tables
 
+_WIDEST: Final = 1_000
+
 
 def print_tables(outcomes: Sequence[Outcome], console: Console) -> None:
     """Print every table that ``outcomes`` have something for."""
     for table in tables(outcomes):
         shown = _shown(table)
         # A pipe has no width, and 80 columns would cut the figures.
-        wide = console.measure(shown).maximum
+        wide = console.measure(shown, options=console.options.update(max_width=_WIDEST)).maximum
         console.print(shown, width=max(console.width, wide), crop=False, overflow="ignore", no_wrap=True)
 
 

@@ -117,13 +117,19 @@ def _mlqa(language: str) -> tuple[Suite, Suite]:
     foreign = f"mlqa/*/*context-en-question-{language}.json"
     english = "mlqa/*/*context-en-question-en.json"
     form: Form = "question over a paragraph"
+    title = f"MLQA {language.capitalize()}"
     return (
-        Suite(f"mlqa-{language}", language.capitalize(), "MLQA", form, FIRST_TEN, (), (foreign,), mlqa.read_mlqa),
+        Suite(f"mlqa-{language}", title, "MLQA", form, FIRST_TEN, files=(foreign,), read=mlqa.read_mlqa),
         Suite(
-            f"mlqa-{language}-all-english", language.capitalize(), "MLQA, all English", form, FIRST_TEN, (),
-            (foreign, english), mlqa.read_mlqa_all_english,
+            f"mlqa-{language}-all-english",
+            f"{title}, English",
+            "MLQA, all English",
+            form,
+            FIRST_TEN,
+            files=(foreign, english),
+            read=mlqa.read_mlqa_all_english,
         ),
-    )  # fmt: skip
+    )
 
 
 def _own(name: str, title: str, form: Form, rule: Rule, barred: tuple[str, ...] = ()) -> Suite:

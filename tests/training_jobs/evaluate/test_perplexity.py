@@ -1,0 +1,144 @@
+"""Perplexity by the local engine is transformers' number on the same tokens."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from language_model.bulk.loading import load_bulk
+from tests.support.models import SMALL, random_model
+from tests.support.vocabularies import small_tokenizer
+from training_jobs.evaluate.__main__ import main
+from training_jobs.evaluate.perplexity import TextLoss, count_parameters, text_losses, windows
+from training_jobs.evaluate.readers.texts import PlainText
+from training_jobs.evaluate.texts import measure
+
+WORDS = ["the", "mill", "stands", "at", "gate", "wheel", "four", "hens", "laid", "eggs", "Bled", "pots", "clay"]
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model")
+    random_model(SMALL, spread=0.1).save_pretrained(folder)
+    small_tokenizer()._backend.save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def texts(count: int = 3, words: int = 30) -> list[str]:
+    rng = random.Random(0)
+    return [" ".join(rng.choices(WORDS, k=rng.randint(1, words))) for _ in range(count)]
+
+
+def test_the_number_is_transformers(checkpoint: Path) -> None:
+    from transformers import GPTJForCausalLM
+
+    model, tokenizer = load_bulk(checkpoint)
+    theirs = GPTJForCausalLM.from_pretrained(checkpoint).eval()
+    nats, tokens = 0.0, 0
+    some = texts()
+    for text in some:
+        ids = torch.tensor([[SMALL.bos_token_id, *tokenizer.encode(text)]])
+        with torch.inference_mode():
+            loss = float(theirs(ids, labels=ids).loss)
+        nats += loss * (ids.shape[1] - 1)
+        tokens += ids.shape[1] - 1
+    found = text_losses(model, tokenizer, some)
+    assert sum(one.tokens for one in found) == tokens
+    assert sum(one.nats for one in found) == pytest.approx(nats, rel=1e-5)
+
+
+def test_a_text_longer_than_the_model_is_transformers_in_the_same_windows(checkpoint: Path) -> None:
+    from transformers import GPTJForCausalLM
+
+    model, tokenizer = load_bulk(checkpoint)
+    theirs = GPTJForCausalLM.from_pretrained(checkpoint).eval()
+    [text] = texts(1, words=1)
+    text = " ".join([text, *random.Random(1).choices(WORDS, k=400)])
+    ids = [SMALL.bos_token_id, *tokenizer.encode(text)]
+    size, stride = SMALL.n_positions, SMALL.n_positions // 2
+    assert len(ids) > 2 * size
+    # As transformers' own guide does it: windows that step by half, what was counted before masked.
+    nats, counted, before = 0.0, 0, 1
+    for start in range(0, len(ids), stride):
+        end = min(start + size, len(ids))
+        window = torch.tensor([ids[start:end]])
+        labels = window.clone()
+        labels[:, : before - start] = -100
+        with torch.inference_mode():
+            logits = theirs(window).logits[:, :-1]
+        nats += float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), reduction="sum"))
+        counted += end - before
+        before = end
+        if end == len(ids):
+            break
+    [found] = text_losses(model, tokenizer, [text])
+    assert found.tokens == counted == len(ids) - 1
+    assert found.nats == pytest.approx(nats, rel=1e-5)
+
+
+@given(st.integers(0, 200), st.one_of(st.none(), st.just(7)), st.integers(2, 50))
+def test_windows_count_each_token_once_within_the_model(count: int, begin: int | None, size: int) -> None:
+    ids = list(range(100, 100 + count))
+    counted = []
+    for window in windows(ids, begin, size):
+        assert len(window.ids) <= size
+        counted += [window.ids[at] for at in window.wanted]
+        if counted[0] != window.ids[window.wanted[0]]:
+            assert window.wanted[0] >= size // 2
+    assert counted == (ids if begin is not None else ids[1:])
+
+
+def test_losses_add_up() -> None:
+    total = TextLoss(math.log(2) * 8, 8, 1, 2) + TextLoss(math.log(2) * 8, 8, 1, 6)
+    assert total.perplexity == pytest.approx(2)
+    assert total.bits_per_byte == pytest.approx(2)
+    assert total.texts == 2
+
+
+def test_a_killed_measurement_goes_on(checkpoint: Path, tmp_path: Path) -> None:
+    model, tokenizer = load_bulk(checkpoint)
+    some = [PlainText(str(number), text) for number, text in enumerate(texts(20))]
+    console = Console(quiet=True)
+    whole = measure("ccnet", some, model, tokenizer, tmp_path, console)
+    path = tmp_path / "perplexity" / "ccnet.jsonl"
+    path.write_bytes(path.read_bytes()[:-9])
+    again = measure("ccnet", some, model, tokenizer, tmp_path, console)
+    assert (again.tokens, again.texts) == (whole.tokens, whole.texts)
+    assert again.nats == pytest.approx(whole.nats, abs=1e-4)
+    assert len(path.read_text().splitlines()) == 20
+    changed = [PlainText("0", "four hens"), *some[1:]]
+    assert measure("ccnet", changed, model, tokenizer, tmp_path, console).nats != pytest.approx(whole.nats, abs=1e-4)
+
+
+@pytest.mark.slow
+def test_the_command_measures_texts_without_any_server(
+    checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    main(["--suites", "own-articles", "--count", "3", "--checkpoint", str(checkpoint), "--out", str(out)])
+    told = json.loads((out / "results.json").read_text())
+    assert told["perplexity"]["own-articles"]["texts"] == 3
+    assert told["parameters"] == count_parameters(checkpoint) > 0
+    assert "Language modelling (table 8)" in capsys.readouterr().out
+    assert (out / "report.html").exists()
+    other = tmp_path / "other"
+    shutil.copytree(checkpoint, other)
+    random_model(SMALL, seed=1).save_pretrained(other)
+    with pytest.raises(SystemExit):
+        main(["--suites", "own-articles", "--count", "3", "--checkpoint", str(other), "--out", str(out)])
+    assert "other settings (checkpoint)" in capsys.readouterr().err
+
+
+def test_a_checkpoint_that_is_none(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--suites", "own-articles", "--checkpoint", str(tmp_path)])
+    assert "holds no checkpoint" in capsys.readouterr().err
