@@ -1,0 +1,67 @@
+"""Several processes (``torchrun``), with weights and optimizer sharded over them by FSDP2 or DeepSpeed ZeRO-3."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from training_jobs.stages.errors import StageError
+
+Sharding = Literal["none", "fsdp2", "zero3"]
+
+_FILES: Final = {"fsdp2": "fsdp2.json", "zero3": "deepspeed_zero3.json"}
+_HOSTED: Final = Path(__file__).parent / "configurations"
+
+
+def configuration(sharding: Sharding, file: Path | None) -> dict[str, Any] | None:
+    """The configuration of ``sharding``: of ``file``, or else the one that stands here; none for ``none``.
+
+    Raises:
+        StageError: if the file is not JSON, or its library is missing.
+    """
+    if sharding == "none":
+        if file is not None:
+            raise StageError("--sharding-file: there is nothing to shard: give --sharding fsdp2 or zero3 with it")
+        return None
+    if sharding == "zero3":
+        _require_deepspeed()
+    path = file or _HOSTED / _FILES[sharding]
+    try:
+        told = json.loads(path.read_bytes())
+    except OSError as error:
+        raise StageError(f"--sharding-file: {path} cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise StageError(f"--sharding-file: {path} is not JSON ({error})") from error
+    if not isinstance(told, dict):
+        raise StageError(f"--sharding-file: {path} must hold an object")
+    return told
+
+
+def processes() -> tuple[int, int]:
+    """This process' rank, and how many there are; what ``torchrun`` says."""
+    return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def join_on_cpu(sharding: Sharding) -> None:
+    """Let processes on CPUs find one another over gloo, and accelerate shard there.
+
+    accelerate shards on accelerators only: on CPUs it would say nothing and give each process a whole copy. FSDP2 and
+    ZeRO-3 themselves work there, which is how they are tested, so it is told that the processes are of such a kind."""
+    from accelerate.state import DistributedType, PartialState
+
+    state = PartialState(cpu=True, backend="gloo")
+    if sharding == "fsdp2":
+        state._shared_state["distributed_type"] = DistributedType.MULTI_XPU
+    elif sharding == "zero3":
+        state._shared_state["distributed_type"] = DistributedType.DEEPSPEED
+
+
+def _require_deepspeed() -> None:
+    try:
+        import deepspeed  # noqa: F401
+    except ImportError as error:
+        raise StageError(
+            f"--sharding zero3: DeepSpeed is not there ({error}); pip install -r requirements/jobs-deepspeed.txt"
+        ) from error

@@ -1,0 +1,152 @@
+"""The texts of a run: C* (or C) as `training_jobs.merge` writes it, and held-out texts to measure perplexity on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from demo_world.splits import stable_hash
+from toolformer.api_call import MalformedCall
+from toolformer.tools import UnknownTool
+from training_jobs.corpus.readers import CorpusError, Read, read
+from training_jobs.finetune.encoding import Encoded, TextEncoder
+from training_jobs.finetune.recipe import Recipe
+from training_jobs.merge.choosing import MergeRule, drawn
+from training_jobs.merge.putting import joined, plain
+from training_jobs.records import CallSegment, Merged, Plain, RecordError
+from training_jobs.stages.errors import StageError
+
+Text = Merged | Plain
+
+
+@dataclass(frozen=True, slots=True)
+class TextCounts:
+    """What became of the texts of C*."""
+
+    texts: int
+    tokens: int
+    calls: int
+    cut: int
+    """Texts that were longer than the sequence length."""
+    calls_cut: int
+    """Calls that were cut off with a text's end."""
+
+    def __str__(self) -> str:
+        cut = f"; {self.cut:,} cut to the sequence length, {self.calls_cut:,} calls lost" if self.cut else ""
+        return f"{self.texts:,} texts, {self.tokens:,} tokens, {self.calls:,} calls{cut}"
+
+
+def read_texts(path: Path) -> list[Text]:
+    """The texts of C* or C in ``path``, in order.
+
+    Raises:
+        StageError: if it cannot be read, is empty, or a line is no such text; the message names file and line.
+    """
+    try:
+        with path.open("rb") as file:
+            texts = [_text(line, f"{path}:{number}") for number, line in enumerate(file, start=1) if line.strip()]
+    except OSError as error:
+        raise StageError(f"--texts: {path} cannot be read ({error.strerror}); run the stage merge first") from error
+    except RecordError as error:
+        raise StageError(f"--texts: {error}; give a file that the stage merge wrote") from error
+    if not texts:
+        raise StageError(f"--texts: {path} has no texts: the filter kept no call; lower its --tau and merge again")
+    return texts
+
+
+def _text(line: bytes, where: str) -> Text:
+    kind: type[Text] = Merged if b'"gains"' in line else Plain
+    return kind.from_line(line, where)
+
+
+def examples_of(texts: Sequence[Text], recipe: Recipe) -> list[Text]:
+    """``texts`` with calls of each tool in at most ``examples_per_tool`` of them: the rule of the merge, which drops a
+    tool's calls from texts that are not drawn for it, and a text without calls. Plain texts stay as they are."""
+    tools = {call.tool for text in texts for call in _calls(text)}
+    rule = MergeRule(recipe.examples_per_tool, seed=recipe.seed)
+    of_tool = {
+        tool: drawn((text.id for text in texts if any(call.tool == tool for call in _calls(text))), tool, rule)
+        for tool in tools
+    }
+    found: list[Text] = []
+    for text in texts:
+        if isinstance(text, Plain):
+            found.append(text)
+            continue
+        chosen = [text.id in of_tool[call.tool] for call in _calls(text)]
+        if any(chosen):
+            keeps = iter(chosen)
+            segments = joined(one for one in text.segments if isinstance(one, str) or next(keeps))
+            gains = tuple(gain for gain, keep in zip(text.gains, chosen, strict=True) if keep)
+            found.append(Merged(text.id, tuple(segments), gains))
+    return found
+
+
+def encode_texts(texts: Sequence[Text], encoder: TextEncoder, recipe: Recipe) -> tuple[list[Encoded], TextCounts]:
+    """Ids of ``texts``, cut to the sequence length.
+
+    Raises:
+        StageError: if a call's tool is unknown, or a call has no result.
+    """
+    whole = []
+    for text in texts:
+        begin = stable_hash("begin", str(recipe.seed), text.id) % 1_000_000 < recipe.begin_share * 1_000_000
+        try:
+            whole.append(encoder.encode(text.segments, begin=begin))
+        except UnknownTool as unknown:
+            raise StageError(f"--texts: {text.id!r}: {unknown}; name its file in TOOLFORMER_TOOLS") from unknown
+        except MalformedCall as error:
+            raise StageError(f"--texts: {text.id!r}: {error}; merge again") from error
+    encoded = [one.cut(recipe.sequence_length) for one in whole]
+    for text, one in zip(texts, encoded, strict=True):
+        if len(one.ids) < 2:
+            limit = recipe.sequence_length
+            raise StageError(
+                f"--texts: {text.id!r}: its first call alone is longer than --sequence-length {limit}: raise it"
+            )
+    return encoded, TextCounts(
+        texts=len(encoded),
+        tokens=sum(len(one.ids) for one in encoded),
+        calls=sum(len(one.calls) for one in encoded),
+        cut=sum(one is not before for one, before in zip(encoded, whole, strict=True)),
+        calls_cut=sum(len(before.calls) - len(one.calls) for one, before in zip(encoded, whole, strict=True)),
+    )
+
+
+def read_held_out(files: Sequence[Path], count: int, texts: Sequence[Text]) -> list[str]:
+    """The first ``count`` held-out texts of ``files`` (CCNet, JSON lines, Parquet: `training_jobs.corpus`).
+
+    Raises:
+        StageError: if a file cannot be read, there is none, or one of them is among ``texts``, which are trained on.
+    """
+    try:
+        found = [one.document.text for one in islice(_all(files), count)]
+    except CorpusError as error:
+        raise StageError(f"--held-out: {error}") from error
+    if not found:
+        raise StageError(f"--held-out: {', '.join(map(str, files))}: no texts: perplexity cannot be measured on them")
+    trained = {plain(text.segments): text.id for text in texts}
+    for text in found:
+        if text in trained:
+            raise StageError(f"--held-out: {trained[text]!r} is trained on too: hold out texts that --texts lacks")
+    return found
+
+
+def _all(files: Sequence[Path]) -> Iterator[Read]:
+    for path in files:
+        for one in read(path):
+            if one.document.text:
+                yield one
+
+
+def tool_counts(texts: Sequence[Text]) -> dict[str, int]:
+    """Texts with calls of each tool, by name."""
+    counts = Counter(tool for text in texts for tool in {call.tool for call in _calls(text)})
+    return dict(sorted(counts.items()))
+
+
+def _calls(text: Text) -> list[CallSegment]:
+    return [segment for segment in text.segments if isinstance(segment, CallSegment)]

@@ -1,0 +1,151 @@
+"""transformers' Trainer with this project's batches, measure of perplexity and checkpoints."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset
+from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
+from transformers.trainer_utils import EvalLoopOutput
+
+from training_jobs.finetune import checkpoints
+from training_jobs.finetune.curves import StepClock
+from training_jobs.finetune.encoding import Encoded
+from training_jobs.finetune.gptj import IGNORED
+from training_jobs.finetune.steps import StepPlan, dealt
+
+Batch = dict[str, Tensor]
+
+
+class Texts(Dataset[Encoded]):
+    """Encoded texts by number."""
+
+    def __init__(self, texts: Sequence[Encoded]) -> None:
+        self._texts = texts
+
+    def __len__(self) -> int:
+        return len(self._texts)
+
+    def __getitem__(self, number: int) -> Encoded:
+        return self._texts[number]
+
+
+class MicroBatches:
+    """The micro-batches of one process, for a ``DataLoader``."""
+
+    def __init__(self, plan: StepPlan, process: int) -> None:
+        self._plan, self._process = plan, process
+
+    def __len__(self) -> int:
+        return self._plan.steps * self._plan.accumulation
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return self._plan.micro_batches(self._process)
+
+
+def collate(texts: Sequence[Encoded]) -> Batch:
+    """``input_ids`` and ``labels`` ``[texts, longest]``, padded at the end with id 0, which no loss counts."""
+    longest = max(len(text.ids) for text in texts)
+    ids = torch.zeros(len(texts), longest, dtype=torch.long)
+    labels = torch.full_like(ids, IGNORED)
+    for row, text in enumerate(texts):
+        own = torch.tensor(text.ids)
+        ids[row, : len(own)] = own
+        labels[row, : len(own)] = own.masked_fill(~torch.tensor(text.learned), IGNORED)
+    return {"input_ids": ids, "labels": labels}
+
+
+class FinetuneTrainer(Trainer):  # type: ignore[misc]
+    """A Trainer whose steps are those of a :class:`StepPlan`, whose held-out loss is the mean over all tokens, and
+    whose checkpoints are whole or not there."""
+
+    def __init__(
+        self,
+        model: Any,
+        args: TrainingArguments,
+        *,
+        texts: Sequence[Encoded],
+        held_out: Sequence[Encoded],
+        plan: StepPlan,
+        evaluation_tokens: int,
+        clock: StepClock,
+        callbacks: list[TrainerCallback],
+    ) -> None:
+        """``evaluation_tokens``: tokens of a held-out micro-batch, at most, padding and all."""
+        super().__init__(
+            model=model,
+            args=args,
+            data_collator=collate,
+            train_dataset=Texts(texts),
+            eval_dataset=Texts(held_out),
+            callbacks=[clock, *callbacks],
+        )
+        self.remove_callback(PrinterCallback)
+        self._plan, self._clock = plan, clock
+        self._held_out_groups = _groups(held_out, self.args.world_size, evaluation_tokens)
+
+    def get_train_dataloader(self) -> DataLoader[Any]:
+        """This process' micro-batches; accelerate need not deal them again."""
+        return self._loader(self.train_dataset, MicroBatches(self._plan, self.args.process_index))
+
+    def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
+        """This process' part of the held-out texts; every process has as many micro-batches."""
+        return self._loader(self.eval_dataset, self._held_out_groups[self.args.process_index :: self.args.world_size])
+
+    def _loader(self, texts: Any, batches: Any) -> DataLoader[Any]:
+        return DataLoader(
+            texts, batch_sampler=batches, collate_fn=collate, pin_memory=self.args.dataloader_pin_memory
+        )  # fmt: skip
+
+    def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
+        """Adds what the callbacks measured of a step to its line."""
+        if "loss" in logs:
+            logs = logs | {"tokens_per_second": round(self._clock.tokens_per_second)}
+        super().log(logs, start_time)
+
+    def evaluation_loop(
+        self,
+        dataloader: DataLoader[Any],
+        description: str,
+        prediction_loss_only: bool | None = None,
+        ignore_keys: list[str] | None = None,
+        metric_key_prefix: str = "eval",
+    ) -> EvalLoopOutput:
+        """Loss in nats for each token and perplexity over the held-out texts; the Trainer's own takes the mean over
+        batches, whatever their length."""
+        model = self.model_wrapped
+        model.eval()
+        summed = torch.zeros(2, dtype=torch.float64)
+        with torch.no_grad():
+            for batch in dataloader:
+                count = int((batch["labels"][:, 1:] != IGNORED).sum())
+                outputs = model(**self._prepare_inputs(batch), num_items_in_batch=1)
+                summed += torch.tensor([float(outputs["loss"]), count], dtype=torch.float64)
+        total, tokens = self.accelerator.reduce(summed.to(self.args.device), reduction="sum").tolist()
+        loss = total / tokens
+        metrics = {"loss": loss, "perplexity": math.exp(min(loss, 700.0)), "tokens": tokens}
+        named = {f"{metric_key_prefix}_{name}": value for name, value in metrics.items()}
+        return EvalLoopOutput(predictions=None, label_ids=None, metrics=named, num_samples=len(self.eval_dataset))
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        self.accelerator.wait_for_everyone()
+        if self.is_world_process_zero():
+            out, step = Path(self.args.output_dir), self.state.global_step
+            checkpoints.mark_whole(out, step)
+            checkpoints.keep_only(out, {step, self.state.best_global_step or step})
+        self.accelerator.wait_for_everyone()
+
+
+def _groups(texts: Sequence[Encoded], processes: int, most_tokens: int) -> list[list[int]]:
+    """The held-out texts in micro-batches, as many for each process: sharded, all must take part in each pass."""
+    lengths = [len(text.ids) for text in texts]
+    whole = StepPlan.of(
+        lengths, batch=len(lengths), steps=1, seed=0, processes=processes, micro_batch_tokens=most_tokens
+    )  # fmt: skip
+    return dealt(range(len(lengths)), lengths, whole.accumulation * processes)
