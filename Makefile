@@ -56,6 +56,7 @@ bench: setup ## speed beside the named peers; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.serve --concurrency 8 32 --tool-ms 0 200
 	$(BIN)/python -m benchmarks.soak
 	$(BIN)/python -m benchmarks.annotate_filter
+	$(BIN)/python -m benchmarks.finetune
 	$(BIN)/python -m benchmarks.services
 	$(BIN)/python -m benchmarks.wiki_search
 
@@ -64,9 +65,9 @@ evaluate: setup ## held-out prompts against a running stack (`make run` in anoth
 
 lock: setup ## resolve requirements/*.in anew into pinned files
 	$(BIN)/pip install --quiet uv==0.13.8
-	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-header --annotation-style line requirements/dev.in -o requirements/dev.txt
+	$(BIN)/uv pip compile --quiet --upgrade --python-version 3.11 --no-header --annotation-style line --override requirements/torch-apart.txt requirements/dev.in -o requirements/dev.txt
 	for role in $(ROLES); do $(BIN)/uv pip compile --quiet --python-version 3.11 --no-header --annotation-style line \
-		-c requirements/dev.txt requirements/$$role.in -o requirements/$$role.txt; done
+		--override requirements/torch-apart.txt -c requirements/dev.txt requirements/$$role.in -o requirements/$$role.txt; done
 
 clean: ## remove what `setup` and runs made
 	rm -rf $(VENV) var build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -237,6 +237,7 @@ _forward(jobs, "filter", "training_jobs.filter", "Keep the calls that help to pr
 _forward(jobs, "merge", "training_jobs.merge", "Put the kept calls into their texts: C*, its table and page.")
 _forward(jobs, "report", "training_jobs.report", "Show what a run kept: table, examples, a page to look at.")
 _forward(jobs, "compare", "training_jobs.evaluate.compare", "Results of several evaluations beside each other.")
+_forward(jobs, "finetune", "training_jobs.finetune", "Finetune a model on C*, or on C for the baseline.")
 _forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.")
 _forward(index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.")
 app.add_typer(jobs, name="jobs")

@@ -29,10 +29,10 @@ import torch
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812, the field's name for it
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
+from language_model.short_rows import attention_for
 from language_model.tokenizer import ByteLevelTokenizer
 from training_jobs.batches import Batch, Tokens, batches_from
 
@@ -136,31 +136,20 @@ def pretrain(
 
 
 @contextlib.contextmanager
-def _products_in(precision: Precision, device: torch.device) -> Iterator[None]:
-    """Matrix products in ``precision``: in bfloat16, where a processor has units for it, twice as fast.
-
-    On a CPU short texts attend fastest as two plain products, and only where these may stay in bfloat16 too.
-    """
+def _products_in(precision: Precision, device: torch.device, tokens: int) -> Iterator[None]:
+    """Matrix products in ``precision``: in bfloat16, where a processor has units for it, twice as fast."""
     if precision == "float32":
         yield
         return
-    if device.type != "cpu":
-        with torch.autocast(device.type, torch.bfloat16):
-            yield
-        return
-    torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # of every device, despite its name
-    try:
-        with torch.autocast("cpu", torch.bfloat16), sdpa_kernel(SDPBackend.MATH):
-            yield
-    finally:
-        torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(False)
+    with torch.autocast(device.type, torch.bfloat16), attention_for(device, tokens):
+        yield
 
 
 def _train_step(model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, step: int) -> float:
     for group in optimizer.param_groups:
         group["lr"] = recipe.rate(step)
     # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
-    with _products_in(recipe.precision, batch.ids.device):
+    with _products_in(recipe.precision, batch.ids.device, batch.ids.shape[1]):
         loss = batch_loss(model, batch)
     optimizer.zero_grad(set_to_none=True)
     loss.backward()  # type: ignore[no-untyped-call]

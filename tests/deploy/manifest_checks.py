@@ -17,8 +17,6 @@ BUILT: Final = {f"toolformer-{name}" for name in [*servers(), "jobs"]}
 PINNED: Final = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z]+)?")
 MADE_BY_HAND: Final = {("Secret", "gateway-api-keys"), ("PersistentVolumeClaim", "runs")}
 """What an operator makes before (docs/deploy.md), or another folder brings."""
-AWAITED: Final = {"training_jobs.finetune"}
-"""A stage that manifests name and that is still being written."""
 
 
 def server_of(pod: Pod) -> Server | None:
@@ -74,7 +72,7 @@ def check_modules(words: list[str]) -> None:
     """The modules that a job's command names can be run."""
     modules = set(re.findall(r"\b(?:training_jobs|torch)\.[a-z_.]+", " ".join(words)))
     assert modules, words
-    assert all(module_exists(module) for module in modules - AWAITED), modules
+    assert all(module_exists(module) for module in modules), modules
 
 
 def check_shards(manifests: list[Manifest]) -> None:

@@ -51,6 +51,13 @@ def join_on_cpu(sharding: Sharding) -> None:
     ZeRO-3 themselves work there, which is how they are tested, so it is told that the processes are of such a kind."""
     from accelerate.state import DistributedType, PartialState
 
+    if sharding == "zero3":
+        # Here, where a minute of compiling outlasts the work: small pieces of ZeRO-3 as they are written.
+        os.environ.setdefault("TORCH_COMPILE_DISABLE", "1")
+        from deepspeed import comm, ops
+
+        ops.__compatible_ops__["deepspeed_shm_comm"] = False  # it would be compiled now; gloo does as well
+        comm.init_distributed(dist_backend="gloo", auto_mpi_discovery=False)
     state = PartialState(cpu=True, backend="gloo")
     if sharding == "fsdp2":
         state._shared_state["distributed_type"] = DistributedType.MULTI_XPU

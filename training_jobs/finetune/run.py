@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 from rich.console import Console
@@ -27,6 +27,10 @@ from training_jobs.stages.digests import file_digest
 from training_jobs.stages.errors import StageError
 
 
+MICRO_BATCH_TOKENS: Final = {"cpu": 2_048, "cuda": 16_384}
+"""Tokens that are computed at once: on a CPU so few that a layer's stay in the caches."""
+
+
 @dataclass(frozen=True, slots=True)
 class How:
     """How a run is computed; of no part in its curve but for the last digits.
@@ -36,7 +40,7 @@ class How:
     """
 
     save_every: int = 100
-    micro_batch_tokens: int = 8_192
+    micro_batch_tokens: int = MICRO_BATCH_TOKENS["cpu"]
     device: str = "cpu"
     checkpoint_activations: bool = False
     sharding: Sharding = "none"
@@ -87,6 +91,7 @@ def finetune(
         if how.device == "cpu" and "RANK" in os.environ:
             join_on_cpu(how.sharding)
         transformers_logging.set_verbosity_error()
+        transformers_logging.disable_progress_bar()
         clock = StepClock(plan.tokens())
         trainer = FinetuneTrainer(
             args=_arguments(out, recipe, how, plan, sharding),
