@@ -20,7 +20,7 @@ def attention_for(device: torch.device, tokens: int) -> Iterator[None]:
     if device.type != "cpu" or tokens > _SHORT or not torch.is_autocast_enabled("cpu"):
         yield
         return
-    before = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+    before = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()  # type: ignore[no-untyped-call]
     torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # of every device, despite its name
     try:
         with sdpa_kernel(SDPBackend.MATH):

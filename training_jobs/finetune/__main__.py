@@ -64,9 +64,12 @@ def make_parser() -> argparse.ArgumentParser:
     how.add_argument("--device", choices=("cpu", "cuda"), help="a GPU if there is one, by default")
     how.add_argument("--threads", type=positive, help="threads of each process on a CPU")
     how.add_argument(
-        "--sharding", choices=get_args(Sharding), default="none", help="over torchrun's processes: fsdp2 or zero3 (none)"
+        "--sharding",
+        choices=get_args(Sharding),
+        default="none",
+        help="over torchrun's processes (none)",
     )
-    how.add_argument("--sharding-file", type=Path, metavar="FILE", help="a configuration in place of the one that is here")
+    how.add_argument("--sharding-file", type=Path, metavar="FILE", help="in place of the configuration that is here")
     return parser
 
 

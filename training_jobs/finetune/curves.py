@@ -60,7 +60,7 @@ def stopped(history: Sequence[Line], patience: int | None) -> bool:
     measured = [line[PERPLEXITY] for line in history if PERPLEXITY in line and line["step"] > 0]
     if patience is None or len(measured) <= patience:
         return False
-    return min(measured[:-patience]) <= min(measured[-patience:])
+    return bool(min(measured[:-patience]) <= min(measured[-patience:]))
 
 
 class CurveFiles(TrainerCallback):  # type: ignore[misc]
@@ -70,6 +70,7 @@ class CurveFiles(TrainerCallback):  # type: ignore[misc]
     def __init__(self, out: Path, steps: int, console: Console) -> None:
         self._out, self._steps, self._console = out, steps, console
         self._said = 0.0
+        self._first: tuple[float, int] | None = None
 
     def on_train_begin(self, args: TrainingArguments, state: TrainerState, control: Any, **_: Any) -> None:
         if state.is_world_process_zero:
@@ -86,17 +87,18 @@ class CurveFiles(TrainerCallback):  # type: ignore[misc]
             plot(state.log_history, self._out / PLOT_FILE)
             self._say(f"step {state.global_step:,}: perplexity of held-out texts {line[PERPLEXITY]:.3f}")
         elif "loss" in line and time.monotonic() - self._said >= _LINE_SECONDS:
-            left = "" if state.global_step < 2 else f", {self._minutes_left(line, state):.0f} min left"
+            left = self._minutes_left(state.global_step)
             self._say(
                 f"step {state.global_step:,} of {self._steps:,}: loss {line['loss']:.4f}, "
-                f"{line['tokens_per_second']:,} tokens/s{left}"
+                f"{line['tokens_per_second']:,} tokens/s" + (f", {left:.0f} min left" if left else "")
             )
 
-    def _minutes_left(self, line: Line, state: TrainerState) -> float:
+    def _minutes_left(self, step: int) -> float:
         now = time.monotonic()
-        self._first = getattr(self, "_first", (now, state.global_step))
+        if self._first is None:
+            self._first = now, step
         began, first = self._first
-        return (now - began) / max(1, state.global_step - first) * (self._steps - state.global_step) / 60
+        return (now - began) / max(1, step - first) * (self._steps - step) / 60
 
     def _say(self, text: str) -> None:
         self._said = time.monotonic()

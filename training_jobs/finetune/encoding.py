@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, call_ids, splice_result
@@ -105,4 +105,4 @@ class TextEncoder:
                 before = self._divided(text[:cut], cuts[:number])
                 return before + self._divided(text[cut:], [later - cut for later in cuts[number + 1 :]])
         borders = [0, *(place for place in places if place is not None), len(ids)]
-        return [ids[start:end] for start, end in zip(borders, borders[1:], strict=False)]
+        return [ids[start:end] for start, end in pairwise(borders)]

@@ -121,9 +121,13 @@ class GPTJForCausalLM(transformers.GPTJForCausalLM):  # type: ignore[misc]
         piece = max(1, self.logits_at_once // self.config.vocab_size)
         if len(targets) <= piece:
             return self._cross_entropy(hidden, targets)
-        pieces = zip(hidden.split(piece), targets.split(piece), strict=True)
+        pieces = zip(_split(hidden, piece), _split(targets, piece), strict=True)
         sums = [checkpoint(self._cross_entropy, *one, use_reentrant=False) for one in pieces]
         return torch.stack(cast("list[Tensor]", sums)).sum()
 
     def _cross_entropy(self, hidden: Tensor, targets: Tensor) -> Tensor:
         return F.cross_entropy(self.lm_head(hidden).float(), targets, reduction="sum")
+
+
+def _split(rows: Tensor, size: int) -> list[Tensor]:
+    return [rows[start : start + size] for start in range(0, len(rows), size)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import warnings
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -54,6 +55,8 @@ def join_on_cpu(sharding: Sharding) -> None:
     if sharding == "zero3":
         # Here, where a minute of compiling outlasts the work: small pieces of ZeRO-3 as they are written.
         os.environ.setdefault("TORCH_COMPILE_DISABLE", "1")
+        # DeepSpeed calls what torch now has under other names, and says so at each call.
+        warnings.filterwarnings("ignore", category=FutureWarning, module="torch.distributed")
         from deepspeed import comm, ops
 
         ops.__compatible_ops__["deepspeed_shm_comm"] = False  # it would be compiled now; gloo does as well

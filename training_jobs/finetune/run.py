@@ -26,7 +26,6 @@ from training_jobs.finetune.trainer import FinetuneTrainer
 from training_jobs.stages.digests import file_digest
 from training_jobs.stages.errors import StageError
 
-
 MICRO_BATCH_TOKENS: Final = {"cpu": 2_048, "cuda": 16_384}
 """Tokens that are computed at once: on a CPU so few that a layer's stay in the caches."""
 
@@ -169,5 +168,3 @@ def _inputs(model_folder: Path, texts_file: Path, held_out_files: Sequence[Path]
 
 def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-

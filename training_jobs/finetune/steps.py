@@ -38,7 +38,9 @@ class StepPlan:
             raise ValueError(f"a batch of {batch} texts cannot be dealt to {processes} processes: raise --batch")
         most = 1
         for texts in steps_of(len(lengths), batch=batch, steps=steps, seed=seed):
-            most = max(most, _groups_needed(sorted((lengths[text] for text in texts), reverse=True), micro_batch_tokens))
+            most = max(
+                most, _groups_needed(sorted((lengths[text] for text in texts), reverse=True), micro_batch_tokens)
+            )
         accumulation = min(-(-most // processes), batch // processes)
         return cls(lengths, batch, steps, seed, processes, accumulation)
 
