@@ -93,7 +93,7 @@ def finetune(
         transformers_logging.disable_progress_bar()
         clock = StepClock(plan.tokens())
         trainer = FinetuneTrainer(
-            args=_arguments(out, recipe, how, plan, sharding),
+            args=_arguments(out, recipe, how, plan, sharding, first=resume is None),
             model=load_model(model_folder, recipe),
             texts=encoded,
             held_out=held_out,
@@ -115,7 +115,7 @@ def finetune(
 
 
 def _arguments(
-    out: Path, recipe: Recipe, how: How, plan: StepPlan, sharding: dict[str, Any] | None
+    out: Path, recipe: Recipe, how: How, plan: StepPlan, sharding: dict[str, Any] | None, *, first: bool
 ) -> TrainingArguments:
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(out / "tensorboard")
     on_cpu = how.device == "cpu"
@@ -136,7 +136,7 @@ def _arguments(
         activation_checkpointing=how.checkpoint_activations,
         eval_strategy="steps",
         eval_steps=recipe.evaluate_every,
-        eval_on_start=True,
+        eval_on_start=first,
         save_strategy="steps",
         save_steps=how.save_every,
         metric_for_best_model=PERPLEXITY,
