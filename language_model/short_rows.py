@@ -9,8 +9,8 @@ from typing import Final
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-_SHORT: Final = 512
-"""Tokens up to which the square of scores costs less than the kernel that avoids it."""
+_SHORT: Final = 1_024
+"""Tokens up to which holding the square of scores costs no more than the kernel that avoids it."""
 
 
 @contextlib.contextmanager
