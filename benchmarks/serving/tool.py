@@ -12,7 +12,6 @@ from benchmarks.serving.ways import TOOL
 from services.calculator.engine import CalculatorError, calculate
 from tests.toolformer import tool_service
 
-
 _UNREADABLE = "0"
 """The answer to what is no expression: behind a long context the small model writes such calls now and then, and what
 is measured is the time of a call, not its arithmetic."""
