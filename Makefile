@@ -5,7 +5,7 @@ VENV ?= .venv
 TORCH ?= cpu
 BIN := $(VENV)/bin
 PINS := requirements/torch-$(TORCH).txt requirements/dev.txt requirements/service-wiki_search-nodeps.txt
-ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli bench
+ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli bench evaluation-harness
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-fast test-containers lint format proto bench evaluate model lock clean

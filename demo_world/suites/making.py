@@ -21,6 +21,9 @@ COUNT: Final = 200
 HELD_OUT_TEXTS_SEED: Final = 7_000_000_003
 """The seed of the articles that nobody trains on."""
 
+_REPEATS: Final = 1_000
+"""So many draws in a row without a new item say that there are no more."""
+
 _Draw = Callable[[random.Random], Item]
 
 
@@ -59,7 +62,7 @@ def items(suite: str, *, count: int = COUNT, seed: int = 0) -> dict[str, tuple[I
         raise ValueError(f"there is no suite {suite!r}; the suites are: {', '.join(SUITES)}")
     parts = SUITES[suite]
     share = -(-count // len(parts)) if suite == "languages" else count
-    return {part: _different(suite, part, draw, share, seed) for part, draw in parts.items()}
+    return {part: different(suite, part, draw, share, seed) for part, draw in parts.items()}
 
 
 def held_out_texts(count: int) -> tuple[str, ...]:
@@ -68,12 +71,20 @@ def held_out_texts(count: int) -> tuple[str, ...]:
     return tuple(article.text for article in articles(count, seed=HELD_OUT_TEXTS_SEED))
 
 
-def _different(suite: str, part: str, draw: _Draw, count: int, seed: int) -> tuple[Item, ...]:
+def different(suite: str, part: str, draw: _Draw, count: int, seed: int) -> tuple[Item, ...]:
+    """``count`` different items of one part of a suite.
+
+    Raises:
+        ValueError: if there are not so many.
+    """
     rng = random.Random(stable_hash("own suite", suite, part, str(seed)))
     found: dict[tuple[str, str, object], Item] = {}
-    for _ in range(100 * count):
+    repeated = 0
+    while len(found) < count:
         item = draw(rng)
+        before = len(found)
         found.setdefault((item.context, item.text, item.date), item)
-        if len(found) == count:
-            return tuple(found.values())
-    raise ValueError(f"suite {suite}, {part}: there are only {len(found)} different items, not {count}: ask for fewer")
+        repeated = 0 if len(found) > before else repeated + 1
+        if repeated == _REPEATS:
+            raise ValueError(f"suite {suite}, {part}: no more than {len(found)} items are different: ask for fewer")
+    return tuple(found.values())

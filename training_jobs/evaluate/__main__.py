@@ -140,9 +140,12 @@ def keep_settings(folder: Path, settings: dict[str, Any]) -> None:
     """Write what the answers in ``folder`` depend on.
 
     Raises:
-        SuiteError: if what is there was made with others.
+        SuiteError: if it is no folder, or what is there was made with others.
     """
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SuiteError(f"--out {folder}: cannot be made a folder ({error.strerror}); name another") from error
     path = folder / _SETTINGS
     if path.exists():
         before = json.loads(path.read_text(encoding="utf-8"))

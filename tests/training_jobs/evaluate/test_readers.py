@@ -117,6 +117,12 @@ def test_a_question_without_english_wording_is_left_out_of_all_english(data: Pat
         SUITES["mlqa-es-all-english"].load(data, count=1, seed=0)
 
 
+def test_all_english_needs_both_files(data: Path) -> None:
+    path = data / "mlqa/dev/dev-context-en-question-es.json"
+    with pytest.raises(SuiteError, match=r"needs a language's file and one that ends in question-en\.json"):
+        SUITES["mlqa-es-all-english"].load(None, [path], count=1, seed=0)
+
+
 def test_texts(data: Path) -> None:
     articles = read_wikitext([data / "wikitext/wikitext-2-raw/wiki.test.raw"])
     assert [article.text.splitlines()[0].strip() for article in articles] == ["= Mill =", "= Gate ="]

@@ -238,6 +238,13 @@ def test_other_settings_do_not_mix_with_what_is_there(tmp_path: Path, capsys: py
     assert (tmp_path / "mine.txt").exists()
 
 
+def test_an_out_that_is_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "out").write_text("mine")
+    with served(silent) as (url, _):
+        assert run(url, "--out", str(tmp_path / "out"), count=1) == 1
+    assert "cannot be made a folder" in capsys.readouterr().err
+
+
 def test_a_sample_is_seeded_and_grows(tmp_path: Path) -> None:
     def asked(limit: int, seed: int) -> list[str]:
         with served(silent) as (url, bodies):

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from training_jobs.evaluate.example import Example, LoadedSuite
+from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
 from training_jobs.evaluate.readers.files import Row, json_object
 
 LANGUAGES: Final = ("es", "de", "hi", "vi", "zh", "ar")
 """The paper's languages, in the order of its table 6."""
+_ENGLISH: Final = "question-en.json"
 NO_ENGLISH: Final = "there is no English wording"
 
 
@@ -20,13 +21,20 @@ def read_mlqa(paths: Sequence[Path]) -> LoadedSuite:
 
 
 def read_mlqa_all_english(paths: Sequence[Path]) -> LoadedSuite:
-    """The same questions in English: the first path is a language's file, the second the one with questions in English.
+    """The questions of a language's files, in the English of the files that are named ``...question-en.json``.
 
-    MLQA gives a question one id in all languages; where the second file lacks it, it is left out."""
-    foreign, english = paths
-    wording = {example.id: example.text for example in _examples(english)}
+    MLQA gives a question one id in all languages; one that has no English wording is left out.
+
+    Raises:
+        SuiteError: if one of the two kinds of file is missing.
+    """
+    english = [path for path in paths if path.name.endswith(_ENGLISH)]
+    foreign = [path for path in paths if path not in english]
+    if not english or not foreign:
+        raise SuiteError(f"{paths[0]}: all English needs a language's file and one that ends in {_ENGLISH}: give both")
+    wording = {example.id: example.text for path in english for example in _examples(path)}
     examples, left_out = [], 0
-    for example in _examples(foreign):
+    for example in (one for path in foreign for one in _examples(path)):
         if example.id in wording:
             examples.append(Example(example.id, wording[example.id], example.answers, context=example.context))
         else:
