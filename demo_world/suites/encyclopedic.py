@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Final
 
 from demo_world import questions
@@ -20,7 +21,7 @@ _FRAMED_SHARE: Final = 0.5
 def fact(rng: random.Random, *, held_out_phrasing: bool) -> Item:
     """A sentence of an article about a held-out entity, up to the fact that it states."""
     while True:
-        known = questions.draw_fact(rng, held_out=True)
+        known = _draw_fact(rng)
         stated = statements(known.relation, held_out=held_out_phrasing)
         asked = asking.asked_phrasings(known.relation, held_out=False)
         if stated and asked:
@@ -41,12 +42,20 @@ def fact(rng: random.Random, *, held_out_phrasing: bool) -> Item:
 def question(rng: random.Random, *, held_out_phrasing: bool) -> Item:
     """A question about a held-out entity."""
     while True:
-        known = questions.draw_fact(rng, held_out=True)
+        known = _draw_fact(rng)
         if asked := asking.asked_phrasings(known.relation, held_out=held_out_phrasing):
             break
     text = questions.ask(rng.choice(asked).subject, known)
     calls = ((encyclopedic.TOOL, search_words(known)),)
     return Item(text, _answers(known), f"{text} The answer is", calls=calls, kind=known.relation)
+
+
+def _draw_fact(rng: random.Random) -> questions.Fact:
+    """A fact about a held-out entity whose name does not give the answer away, as that of `Chaves, Portugal` does."""
+    while True:
+        known = questions.draw_fact(rng, held_out=True)
+        if not any(re.search(rf"\b{re.escape(answer)}\b", known.entity) for answer in _answers(known)):
+            return known
 
 
 def _answers(known: questions.Fact) -> tuple[str, ...]:
