@@ -209,6 +209,48 @@ def doctor(
     raise typer.Exit(1 if any(finding.status == "problem" for finding in findings) else 0)
 
 
+@app.command()
+def fetch(
+    parts: Annotated[
+        list[str] | None, typer.Argument(metavar="[PART]...", help="What to fetch or check; without --to, to list.")
+    ] = None,
+    to: Annotated[Path | None, typer.Option(metavar="DIR", file_okay=False, help="The folder to fetch into.")] = None,
+    check: Annotated[bool, typer.Option("--check", help="Look whether what was fetched is whole.")] = False,
+    digests: Annotated[bool, typer.Option("--digests", help="With --check: hash every file again.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list, or what --check found, as JSON.")] = False,
+    connections: Annotated[int, typer.Option(min=1, max=32, help="Files that come at once.")] = 4,
+    parts_file: Annotated[
+        Path | None,
+        typer.Option("--parts", metavar="FILE", help="Other parts or addresses, in the form of cli/fetch/parts.toml."),
+    ] = None,
+) -> None:
+    """List, fetch and check the published weights and data that a run with real models needs.
+
+    A killed or cut download goes on where it was when the same command is given again; what is whole is not fetched
+    twice. `HF_TOKEN`, `HF_ENDPOINT` and proxy variables are respected. With --check the status is 1 if something is
+    amiss.
+
+    Examples:
+
+    - `toolformer fetch`
+    - `toolformer fetch gpt-j nllb language-id --to /data`
+    - `toolformer fetch --check --digests --to /data`
+    """
+    from cli.fetch.command import run_fetch
+
+    status = run_fetch(
+        parts or [],
+        to=to,
+        check=check,
+        digests=digests,
+        as_json=as_json,
+        parts_file=parts_file,
+        connections=connections,
+        environ=os.environ,
+    )
+    raise typer.Exit(status)
+
+
 def _forward(parent: typer.Typer, name: str, module: str, told: str, shown: str | None = None) -> None:
     """Add a subcommand whose options are those of ``module``'s own ``main(arguments)`` (a package's ``__main__``).
 

@@ -25,7 +25,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert done.stdout.splitlines()[-1] == "HEAVY []"
 
 
-@pytest.mark.parametrize("command", ["up", "complete", "call", "tools", "doctor"])
+@pytest.mark.parametrize("command", ["up", "complete", "call", "tools", "doctor", "fetch"])
 async def test_every_command_shows_examples(command: str) -> None:
     status, out, _ = await run(command, "--help")
     assert status == 0

@@ -1,0 +1,290 @@
+"""One file over HTTP: resumed where it was left, verified, and in its place only when it is whole.
+
+Until then there are two files beside it: ``NAME.partial`` with the bytes, and ``NAME.source.partial`` with what the
+server called them (ETag or date), so that bytes of two different files are never joined."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import httpx
+
+from cli.fetch.digests import Digest, Hashing
+from cli.fetch.manifest import FetchedFile, Verified
+
+TIMEOUT: Final = httpx.Timeout(30.0, connect=15.0)
+"""Seconds without a byte, and to connect."""
+_PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
+_REMEDIES: Final = {
+    401: "set HF_TOKEN to a token that may read it",
+    403: "accept its licence on its page, or set HF_TOKEN to a token that may read it",
+    404: "it has moved: name another address in a file for --parts",
+    410: "it is gone: name another address in a file for --parts",
+}
+_CONTENT_RANGE: Final = re.compile(r"bytes (\d+)-\d+/(\d+|\*)")
+
+
+class TransferError(Exception):
+    """The file cannot be had; the message names it, and what to do."""
+
+
+class StoppedError(Exception):
+    """The transfer was told to stop; what has come stays for the next run."""
+
+
+class _InterruptedError(Exception):
+    """This attempt failed; another may not. ``wait`` is what the server asked for, in seconds."""
+
+    def __init__(self, message: str, wait: float | None = None) -> None:
+        super().__init__(message)
+        self.wait = wait
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFile:
+    """A file to fetch: its name below the part's folder, and what is known of it before. ``size`` may be the server's
+    own announcement; ``published`` says that it is not. ``headers`` go to the address's own host only."""
+
+    name: str
+    url: str
+    size: int | None = None
+    published: bool = False
+    digest: Digest | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Retries:
+    """``attempts`` in a row that bring nothing end a transfer; between them it waits ``first_s``, then twice as long
+    each time, ``longest_s`` at most."""
+
+    attempts: int = 6
+    first_s: float = 1.0
+    longest_s: float = 60.0
+
+    def wait(self, failures: int) -> float:
+        return min(self.first_s * 2.0 ** (failures - 1), self.longest_s)
+
+
+PATIENT: Final = Retries()
+
+
+class Transfer:
+    """Brings ``file`` to ``target``. ``advance`` is told how many bytes more (or, after a new start, less) there are,
+    and whether they came just now; ``stop`` ends it between two chunks."""
+
+    def __init__(
+        self,
+        client: httpx.Client,
+        file: RemoteFile,
+        target: Path,
+        *,
+        stop: threading.Event,
+        advance: Callable[[int, bool], None] = lambda more, fresh: None,
+        retries: Retries = PATIENT,
+    ) -> None:
+        self._client, self._file, self._target = client, file, target
+        self._stop, self._advance, self._retries = stop, advance, retries
+        self._partial = partial_of(target)
+        self._source = target.with_name(f"{target.name}.source.partial")
+        self._hashing = Hashing(file.digest, file.size)
+        self._counted = 0  # bytes that `advance` knows of
+
+    def run(self) -> FetchedFile:
+        """Fetch it, again and again if need be.
+
+        Raises:
+            TransferError: it cannot be had, or is not what was published.
+            StoppedError: ``stop`` was set.
+        """
+        failures = 0
+        while True:
+            had = self._have()
+            try:
+                return self._attempt()
+            except (httpx.TransportError, httpx.DecodingError, _InterruptedError) as error:
+                failures = 1 if self._have() > had else failures + 1
+                reason = str(error) or type(error).__name__
+                if failures >= self._retries.attempts:
+                    raise TransferError(
+                        f"{self._file.url}: {reason} ({failures} attempts); check the network, then give the same "
+                        "command again: it goes on where it was"
+                    ) from error
+                asked = error.wait if isinstance(error, _InterruptedError) else None
+                pause = self._retries.wait(failures) if asked is None else min(asked, self._retries.longest_s)
+                if self._stop.wait(pause):
+                    raise StoppedError from None
+            except httpx.HTTPError as error:
+                raise TransferError(f"{self._file.url}: {error}") from error
+            except OSError as error:
+                remedy = "make room" if error.errno == errno.ENOSPC else "check the folder of --to"
+                raise TransferError(
+                    f"{self._target}: {error.strerror}; {remedy}, then give the command again"
+                ) from error
+
+    def _have(self) -> int:
+        return self._partial.stat().st_size if self._partial.exists() else 0
+
+    def _attempt(self) -> FetchedFile:
+        validator = self._validator()
+        have = self._have()
+        if have and validator is None and self._file.digest is None:
+            have = self._forget()  # nothing could tell whether the rest is of the same file
+        if self._file.size is not None and have > self._file.size:
+            have = self._forget()
+        resumed = have > 0
+        if have != self._file.size or have == 0:
+            self._receive(have, validator)
+        else:
+            self._take_in(have)
+        return self._finish(resumed)
+
+    def _receive(self, have: int, validator: str | None) -> None:
+        headers = {**self._file.headers, "Accept-Encoding": "identity"}
+        if have:
+            headers["Range"] = f"bytes={have}-"
+            if validator is not None:
+                headers["If-Range"] = validator
+        with self._client.stream("GET", self._file.url, headers=headers) as response:
+            have, total = self._begin(response, have)
+            self._source.write_text(json.dumps({"url": self._file.url, "validator": _validator_of(response)}))
+            self._take_in(have)
+            with self._partial.open("ab") as out:
+                for chunk in response.iter_raw():  # a chunk size would hold bytes back, lost when the connection is cut
+                    if self._stop.is_set():
+                        raise StoppedError
+                    out.write(chunk)
+                    self._hashing.update(chunk)
+                    self._count(self._counted + len(chunk), fresh=True)
+            if total is not None and self._hashing.passed != total:
+                raise _InterruptedError(f"the connection ended after {self._hashing.passed:,} of {total:,} bytes")
+
+    def _begin(self, response: httpx.Response, have: int) -> tuple[int, int | None]:
+        """From which byte on the response is, and how many the whole has."""
+        status = response.status_code
+        if status == 416:
+            self._forget()
+            raise _InterruptedError("the server has less than what had come before; beginning anew")
+        if status in _PASSING:
+            raise _InterruptedError(f"status {status}", _retry_after(response))
+        if status not in (200, 206):
+            remedy = _REMEDIES.get(status, "try again later, or name another address in a file for --parts")
+            raise TransferError(f"{self._file.url}: status {status}; {remedy}")
+        if status == 200:
+            have = self._forget()
+            length = response.headers.get("Content-Length")
+            total = int(length) if length is not None and length.isdigit() else None
+        else:
+            found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
+            if found is None or int(found[1]) != have:
+                self._forget()
+                raise _InterruptedError("the server sent another range than it was asked for")
+            total = None if found[2] == "*" else int(found[2])
+        if total is not None and self._file.size is not None and total != self._file.size:
+            self._forget()
+            raise TransferError(
+                f"{self._file.url} has {total:,} bytes, expected are {self._file.size:,}: it is another file than the "
+                "one described; name the right one in a file for --parts"
+            )
+        return have, total
+
+    def _take_in(self, have: int) -> None:
+        """Hash what is there already, once."""
+        if self._hashing.passed != have:
+            self._hashing = Hashing(self._file.digest, self._file.size)
+            if have:
+                self._hashing.update_from(self._partial, self._stop.is_set)
+        if self._stop.is_set():
+            raise StoppedError
+        self._count(have)
+
+    def _finish(self, resumed: bool) -> FetchedFile:
+        size = self._hashing.passed
+        if self._file.size is not None and size != self._file.size:
+            self._forget()
+            raise _InterruptedError(f"{size:,} bytes came instead of {self._file.size:,}")
+        if wrong := self._hashing.wrong():
+            self._forget()
+            if resumed:  # the beginning may be of another file; once more, from nothing
+                raise _InterruptedError(wrong)
+            raise TransferError(f"{self._file.url}: {wrong}; what came was thrown away")
+        self._partial.replace(self._target)
+        self._source.unlink(missing_ok=True)
+        return fetched(self._file, size, self._hashing.sha256)
+
+    def _forget(self) -> int:
+        self._partial.unlink(missing_ok=True)
+        self._hashing = Hashing(self._file.digest, self._file.size)
+        self._count(0)
+        return 0
+
+    def _count(self, bytes_there: int, *, fresh: bool = False) -> None:
+        self._advance(bytes_there - self._counted, fresh)
+        self._counted = bytes_there
+
+    def _validator(self) -> str | None:
+        try:
+            told = json.loads(self._source.read_text())
+            validator = told["validator"] if told["url"] == self._file.url else None
+        except (OSError, ValueError, LookupError, TypeError):
+            return None
+        return validator if isinstance(validator, str) else None
+
+
+def partial_of(target: Path) -> Path:
+    """Where the bytes of ``target`` are until it is whole."""
+    return target.with_name(f"{target.name}.partial")
+
+
+def fetched(file: RemoteFile, size: int, sha256: str) -> FetchedFile:
+    """What the manifest says of a whole file."""
+    verified: Verified = "nothing to compare with"
+    if file.digest is not None:
+        verified = "published digest"
+    elif file.size is not None:
+        verified = "published size" if file.published else "announced size"
+    return FetchedFile(url=file.url, size=size, sha256=sha256, verified=verified)
+
+
+def announced_size(client: httpx.Client, url: str, stop: threading.Event, retries: Retries = PATIENT) -> int | None:
+    """The bytes that the server says are at ``url``; ``None`` where it does not say.
+
+    Raises:
+        TransferError: there is nothing at the address, or nobody who answers.
+        StoppedError: ``stop`` was set.
+    """
+    for failure in range(1, retries.attempts + 1):
+        try:
+            response = client.head(url, headers={"Accept-Encoding": "identity"})
+            status, reason = response.status_code, f"status {response.status_code}"
+            if status in _REMEDIES:
+                raise TransferError(f"{url}: status {status}; {_REMEDIES[status]}")
+            if status not in _PASSING:
+                length = response.headers.get("Content-Length", "")
+                return int(length) if status == 200 and length.isdigit() else None
+        except httpx.TransportError as error:
+            reason = str(error) or type(error).__name__
+        if failure < retries.attempts and stop.wait(retries.wait(failure)):
+            raise StoppedError
+    raise TransferError(f"{url}: {reason} ({retries.attempts} attempts); check the network, then try again")
+
+
+def _validator_of(response: httpx.Response) -> str | None:
+    """What names the bytes for `If-Range`: a strong ETag, else the date of the last change."""
+    etag = response.headers.get("ETag")
+    if etag is not None and not etag.startswith("W/"):
+        return str(etag)
+    date = response.headers.get("Last-Modified")
+    return None if date is None else str(date)
+
+
+def _retry_after(response: httpx.Response) -> float | None:
+    asked = response.headers.get("Retry-After", "")
+    return float(asked) if asked.isdigit() else None
