@@ -20,6 +20,7 @@ import httpx
 
 from cli.backend_check import ask_backend, remote_backend
 from cli.components import Component, known_components, why_not_free
+from cli.fetch.manifest import ManifestError, torn_file
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
 from toolformer.result_cache import CacheConfigError, CacheSettings, CacheUnavailable, MemoryCache
 from toolformer.tools import ToolConfigError, ToolRegistry
@@ -284,6 +285,12 @@ def _model_finding(folder: Path) -> Finding:
     weights = [file for file in _WEIGHTS if (folder / file).is_file()]
     if not weights:
         return Finding(name, "problem", f"{folder} holds no weights ({_WEIGHTS[0]})", remedy)
+    try:
+        torn = torn_file(folder)
+    except ManifestError as error:
+        torn = str(error)
+    if torn:
+        return Finding(name, "problem", f"{folder}: {torn}", "see toolformer fetch --check, and fetch it again")
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
     return Finding(name, "ok", f"{kind}, {size / 1e6:.1f} MB")
 

@@ -212,7 +212,7 @@ def doctor(
 @app.command()
 def fetch(
     parts: Annotated[
-        list[str] | None, typer.Argument(metavar="[PART]...", help="What to fetch or check; without --to, to list.")
+        list[str] | None, typer.Argument(metavar="[PART]...", help="What to fetch or check, or to list with --json.")
     ] = None,
     to: Annotated[Path | None, typer.Option(metavar="DIR", file_okay=False, help="The folder to fetch into.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Look whether what was fetched is whole.")] = False,

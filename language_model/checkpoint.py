@@ -7,6 +7,7 @@ published, ``pytorch_model.bin``."""
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -61,7 +62,8 @@ def _read_weights(directory: Path) -> dict[str, Tensor]:
             if path.suffix == ".safetensors":
                 merged |= load_file(path)
             else:
-                merged |= torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+                # Files older than torch 1.6 are no archives, and cannot be mapped.
+                merged |= torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
         except FileNotFoundError:
             raise CheckpointError(f"{path} is missing though the index names it: fetch the checkpoint again") from None
         except (SafetensorError, RuntimeError, ValueError, EOFError) as error:

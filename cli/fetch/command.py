@@ -31,7 +31,7 @@ def run_fetch(
         raise CommandError("--digests goes with --check: it hashes again what was fetched")
     if as_json and to is not None and not check:
         raise CommandError("--json is for the list and for --check: leave it out to fetch")
-    if to is None and (check or names):
+    if to is None and (check or (names and not as_json)):
         raise CommandError("name the folder in --to, such as --to /data")
     if to is not None and not check and not names:
         raise CommandError("name what to fetch, such as `toolformer fetch gpt-j --to DIR`; without --to it lists all")

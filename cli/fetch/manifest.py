@@ -69,3 +69,18 @@ def read_manifest(folder: Path) -> Manifest | None:
         return None
     except (OSError, ValidationError) as error:
         raise ManifestError(f"{path} cannot be read; remove it, and fetch again to have the files verified") from error
+
+
+def torn_file(folder: Path) -> str | None:
+    """What is wrong with the first file of a fetched folder that is not as long as when it came; ``None`` where all
+    are, or where the folder was not fetched.
+
+    Raises:
+        ManifestError: its manifest cannot be read.
+    """
+    manifest = read_manifest(folder)
+    if manifest is None:
+        return None
+    if not manifest.whole:
+        return "its download was not finished"
+    return next((f"{name}: {wrong}" for name in manifest.files if (wrong := manifest.amiss(folder, name))), None)

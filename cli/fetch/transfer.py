@@ -110,7 +110,7 @@ class Transfer:
             try:
                 return self._attempt()
             except (httpx.TransportError, httpx.DecodingError, _InterruptedError) as error:
-                failures = 1 if self._have() > had else failures + 1
+                failures = 0 if self._have() > had else failures + 1
                 reason = str(error) or type(error).__name__
                 if failures >= self._retries.attempts:
                     raise TransferError(
@@ -118,7 +118,7 @@ class Transfer:
                         "command again: it goes on where it was"
                     ) from error
                 asked = error.wait if isinstance(error, _InterruptedError) else None
-                pause = self._retries.wait(failures) if asked is None else min(asked, self._retries.longest_s)
+                pause = self._retries.wait(max(failures, 1)) if asked is None else min(asked, self._retries.longest_s)
                 if self._stop.wait(pause):
                     raise StoppedError from None
             except httpx.HTTPError as error:
@@ -221,6 +221,7 @@ class Transfer:
 
     def _forget(self) -> int:
         self._partial.unlink(missing_ok=True)
+        self._source.unlink(missing_ok=True)
         self._hashing = Hashing(self._file.digest, self._file.size)
         self._count(0)
         return 0

@@ -27,7 +27,6 @@ class StandIn:
     cuts: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     plain: set[str] = field(default_factory=set)
     held: set[str] = field(default_factory=set)
-    in_the_middle: threading.Event = field(default_factory=threading.Event)
     release: threading.Event = field(default_factory=threading.Event)
     repositories: dict[str, dict[str, bytes]] = field(default_factory=dict)
     commits: dict[str, str] = field(default_factory=dict)
@@ -134,7 +133,6 @@ def _handler(stand_in: StandIn) -> type[BaseHTTPRequestHandler]:
                 half = len(rest) // 2
                 self.wfile.write(rest[:half])
                 self.wfile.flush()
-                stand_in.in_the_middle.set()
                 stand_in.release.wait(60)
                 self.close_connection = True
                 return None

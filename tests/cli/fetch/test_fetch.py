@@ -1,0 +1,270 @@
+"""Parts into a folder: the hub and plain addresses, kills, damage, and what a second run does."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import io
+import json
+import random
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from rich.console import Console
+
+from cli.checks import check_models
+from cli.console import CommandError
+from cli.fetch.catalogue import Part, load_parts
+from cli.fetch.command import run_fetch
+from cli.fetch.fetching import Settings, fetch
+from cli.fetch.manifest import read_manifest
+from cli.fetch.transfer import Retries
+from tests.cli.command import toolformer
+from tests.cli.fetch.stand_in import StandIn, serve
+
+WEIGHTS = random.Random(2).randbytes(2_000_000)
+SHARDS = {f"/index/shard.{number}.pt": bytes([number]) * 1_000 for number in range(3)}
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
+    with serve() as stand_in:
+        stand_in.repositories["us/model"] = {"config.json": b"{}", "weights.bin": WEIGHTS, "merges.txt": b"a b\n"}
+        stand_in.commits["us/model"] = COMMIT
+        stand_in.files = {"/cdn/us/model/weights.bin": WEIGHTS, "/cdn/us/model/config.json": b"{}", **SHARDS}
+        monkeypatch.setenv("HF_TOKEN", "secret")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1,localhost")
+        yield stand_in
+
+
+@pytest.fixture
+def parts_file(server: StandIn, tmp_path: Path) -> Path:
+    common = 'purpose = "test"\nsize = 1\nsize_is = "published"\ndisk = 1\nmemory = ""\nlicence = "none"\nsource = ""\n'
+    path = tmp_path / "parts.toml"
+    path.write_text(
+        f'[model]\nfolder = "m"\nnext = ["convert {{to}}/m"]\n{common}'
+        '[[model.hub]]\nrepository = "us/model"\nfiles = ["config.json", "weights.bin"]\noptional = ["vocab.json"]\n'
+        f'[index]\nfolder = "i"\nnext = []\n{common}'
+        f'[[index.web]]\nurl = "{server.url}/index/shard.{{n}}.pt"\ncount = 3\nfolder = "shards"\n'
+    )
+    return path
+
+
+@pytest.fixture
+def parts(parts_file: Path) -> dict[str, Part]:
+    return load_parts(parts_file)
+
+
+def bring(server: StandIn, to: Path, *parts: Part) -> str:
+    told = io.StringIO()
+    fetch(parts, to, Console(file=told, width=200), Settings(server.url, 2, Retries(3, 0.001)))
+    return told.getvalue()
+
+
+def _has_bytes(path: Path, number: int) -> None:
+    for _ in range(10_000):
+        if path.exists() and path.stat().st_size >= number:
+            return
+        time.sleep(0.01)
+    raise AssertionError(f"{path} never came to {number} bytes")
+
+
+def checked(parts_file: Path, to: Path, capsys: pytest.CaptureFixture[str], *names: str, digests: bool = False) -> str:
+    status = run_fetch(
+        names, to=to, check=True, digests=digests, as_json=False, parts_file=parts_file, connections=1, environ={}
+    )
+    return f"{capsys.readouterr().out}status {status}"
+
+
+def test_both_kinds_of_sources_and_a_second_run(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+    to = tmp_path / "data"
+    told = bring(server, to, *parts.values())
+    assert f"convert {to}/m" in told, "the command that comes next"
+    assert (to / "m" / "weights.bin").read_bytes() == WEIGHTS
+    assert (to / "i" / "shards" / "shard.2.pt").read_bytes() == SHARDS["/index/shard.2.pt"]
+    assert not list(to.rglob("*.partial"))
+    manifest = read_manifest(to / "m")
+    assert manifest is not None
+    assert manifest.whole
+    assert manifest.revisions == {"us/model@main": COMMIT}
+    assert {name: file.verified for name, file in manifest.files.items()} == {
+        "config.json": "published digest",
+        "weights.bin": "published digest",
+    }
+    for path, headers in [(path, headers) for _, path, headers in server.requests]:
+        if path.startswith("/cdn/"):
+            assert "Authorization" not in headers, "the token is the hub's alone"
+        elif "/resolve/" in path:
+            assert COMMIT in path
+            assert headers["Authorization"] == "Bearer secret"
+    server.requests.clear()
+    told = bring(server, to, *parts.values())
+    assert told.count("nothing to download") == 2
+    assert not server.requests
+
+
+@pytest.mark.slow
+async def test_a_killed_run_goes_on_with_the_commit_it_began_with(
+    server: StandIn, parts_file: Path, parts: dict[str, Part], tmp_path: Path
+) -> None:
+    to = tmp_path / "data"
+    server.held.add("/cdn/us/model/weights.bin")
+    arguments = ("fetch", "model", "--to", str(to), "--parts", str(parts_file))
+    async with toolformer(*arguments, env={"HF_ENDPOINT": server.url, "HF_TOKEN": "secret"}) as command:
+        await asyncio.to_thread(_has_bytes, to / "m" / "weights.bin.partial", len(WEIGHTS) // 4)
+        command.process.kill()
+        await command.ended()
+    assert not (to / "m" / "weights.bin").exists()
+    have = (to / "m" / "weights.bin.partial").stat().st_size
+    server.held.clear()
+    server.commits["us/model"] = COMMIT[::-1]
+    server.requests.clear()
+    bring(server, to, parts["model"])
+    assert (to / "m" / "weights.bin").read_bytes() == WEIGHTS
+    assert next(path for _, path, _ in server.requests if path.startswith("/api/")).split("?")[0].endswith(COMMIT)
+    assert server.gets("/cdn/us/model/weights.bin")[0]["Range"] == f"bytes={have}-"
+
+
+def test_damage_is_found_and_mended(
+    server: StandIn, parts_file: Path, parts: dict[str, Part], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    to = tmp_path / "data"
+    bring(server, to, parts["index"])
+    assert "absent      model" in checked(parts_file, to, capsys)
+    assert checked(parts_file, to, capsys, "index").endswith("status 0")
+    assert f"missing     model: not in {to}/m; toolformer fetch model" in checked(parts_file, to, capsys, "model")
+    shards = to / "i" / "shards"
+    (shards / "shard.0.pt").unlink()
+    (shards / "shard.1.pt").write_bytes(b"\1" * 999)
+    (shards / "shard.2.pt").write_bytes(b"\7" * 1_000)
+    told = checked(parts_file, to, capsys)
+    assert "missing     index/shards/shard.0.pt: missing; toolformer fetch index" in told
+    assert "damaged     index/shards/shard.1.pt: 999 bytes instead of 1,000" in told
+    assert "shard.2" not in told, "a size does not tell"
+    assert told.endswith("status 1")
+    assert "damaged     index/shards/shard.2.pt: its SHA-256" in checked(parts_file, to, capsys, digests=True)
+    (shards / "shard.2.pt").unlink()
+    bring(server, to, parts["index"])
+    assert checked(parts_file, to, capsys, digests=True).endswith("status 0")
+
+
+def test_the_doctor_sees_a_torn_download(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+    for name, content in {"config.json": b'{"model_type": "gptj"}', "tokenizer.json": b"{}"}.items():
+        server.files[f"/cdn/us/model/{name}"] = server.repositories["us/model"][name] = content
+    bring(server, tmp_path, parts["model"])
+    folder = tmp_path / "m"
+    for name in ("tokenizer.json", "pytorch_model.bin"):
+        (folder / name).write_bytes(b"{}")
+    environ = {"TOOLFORMER_MODEL": str(folder)}
+    assert [finding.status for finding in check_models(environ, tmp_path)] == ["ok"]
+    (folder / "weights.bin").write_bytes(WEIGHTS[:-1])
+    (finding,) = check_models(environ, tmp_path)
+    assert finding.status == "problem"
+    assert "weights.bin: 1,999,999 bytes instead of 2,000,000" in finding.detail
+
+
+def test_what_somebody_put_there_is_verified_and_kept(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+    folder = tmp_path / "data" / "m"
+    folder.mkdir(parents=True)
+    (folder / "weights.bin").write_bytes(WEIGHTS)
+    (folder / "config.json").write_bytes(b"[]")
+    told = bring(server, tmp_path / "data", parts["model"])
+    assert "config.json: its git-blob is" in told
+    assert (folder / "config.json").read_bytes() == b"{}"
+    assert not server.gets("/cdn/us/model/weights.bin")
+
+
+def test_a_small_disk_is_refused_before_anything_comes(
+    server: StandIn, parts: dict[str, Part], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
+    with pytest.raises(CommandError, match=r"has 1\.0 MB free, and model, index still need 2\.0 MB: make room"):
+        bring(server, tmp_path, *parts.values())
+    assert not [path for method, path, _ in server.requests if method == "GET" and "/api/" not in path]
+
+
+def test_what_a_server_does_not_have(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+    del server.files["/index/shard.1.pt"]
+    with pytest.raises(CommandError, match=r"index/shard\.1\.pt: status 404; it has moved"):
+        bring(server, tmp_path, parts["index"])
+    del server.repositories["us/model"]["weights.bin"]
+    with pytest.raises(CommandError, match=r"us/model@main holds no weights\.bin"):
+        bring(server, tmp_path, parts["model"])
+    del server.repositories["us/model"]
+    with pytest.raises(CommandError, match="there is no us/model on the hub, or it is private"):
+        bring(server, tmp_path, parts["model"])
+
+
+def test_a_wrong_digest_leaves_nothing(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+    server.files["/cdn/us/model/weights.bin"] = WEIGHTS[::-1]
+    with pytest.raises(CommandError, match=f"published is {hashlib.sha256(WEIGHTS).hexdigest()}"):
+        bring(server, tmp_path, parts["model"])
+    assert not list((tmp_path / "m").glob("weights.bin*"))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('folder = "../elsewhere"', r"\[x\] folder: .*leads out of the folder"),
+        ('sha = "1"', r"\[x\] sha: Extra inputs"),
+        ("size = -1", r"\[x\] size: "),
+        ("size =", "is not TOML"),
+    ],
+)
+def test_a_wrong_file_of_parts_is_named(line: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "parts.toml"
+    path.write_text(f"[x]\n{line}\n")
+    with pytest.raises(CommandError, match=message):
+        load_parts(path)
+
+
+def test_the_bundled_parts(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every part is complete, and what is to be done next names modules and options that there are."""
+    parts = load_parts()
+    assert {"gpt-j", "nllb", "language-id", "kilt", "atlas-large", "atlas-xxl"} <= parts.keys()
+    assert len(parts["atlas-xxl"].required()) == 1 + 2 * 128 + 2
+    assert {"config.json", "pytorch_model.bin", "tokenizer.json"} <= parts["gpt-j"].required()
+    options = {
+        "services.translation.convert": "services/translation/convert.py",
+        "services.question_answering.convert": "services/question_answering/convert.py",
+        "toolformer index wiki": "services/wiki_search/index.py",
+        "toolformer jobs run": "training_jobs/stages/models.py",
+        "toolformer jobs corpus": "training_jobs/corpus/__main__.py",
+    }
+    root = Path(__file__).parents[3]
+    for part in parts.values():
+        for command in part.next_commands("/data"):
+            if command.startswith("cp "):
+                continue
+            source = (root / next(file for name, file in options.items() if name in command)).read_text()
+            flags = [word for word in command.split() if word.startswith("--")]
+            assert flags
+            assert not [flag for flag in flags if f'"{flag}"' not in source], command
+    status = run_fetch(
+        (), to=None, check=False, digests=False, as_json=True, parts_file=None, connections=1, environ={}
+    )
+    told = json.loads(capsys.readouterr().out)
+    assert status == 0
+    assert [part["name"] for part in told["parts"]] == list(parts)
+    assert told["parts"][0]["from"] == ["EleutherAI/gpt-j-6b@float16"]
+
+
+@pytest.mark.parametrize(
+    ("names", "to", "check", "as_json", "message"),
+    [
+        (("gpt-j",), None, True, False, "name the folder in --to"),
+        ((), Path("x"), False, False, "name what to fetch"),
+        (("gpt-k",), None, False, True, "there is no part 'gpt-k'; there are gpt-j, "),
+        (("gpt-j",), Path("x"), False, True, "--json is for the list"),
+    ],
+)
+def test_options_that_do_not_fit(
+    names: tuple[str, ...], to: Path | None, check: bool, as_json: bool, message: str
+) -> None:
+    with pytest.raises(CommandError, match=message):
+        run_fetch(names, to=to, check=check, digests=False, as_json=as_json, parts_file=None, connections=1, environ={})
