@@ -102,7 +102,7 @@ def _plan(part: Part, to: Path, lister: Lister, console: Console, stop: threadin
         _say(console, f"{part.name} is whole in {folder} ({len(good)} files, {size}): nothing to download")
         return None
     _say(console, f"{part.name}: asking {', '.join(part.origins())}")
-    listing = lister.list(part, manifest.revisions)
+    listing = lister.files_of(part, manifest.revisions)
     manifest = manifest.model_copy(
         update={
             "whole": False,

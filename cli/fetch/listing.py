@@ -43,7 +43,7 @@ class Lister:
         self._client, self._stop, self._endpoint = client, stop, endpoint or None
         self._workers, self._retries = workers, retries
 
-    def list(self, part: Part, begun: Mapping[str, str]) -> Listing:
+    def files_of(self, part: Part, begun: Mapping[str, str]) -> Listing:
         """The files of ``part``; ``begun`` holds commits that an earlier run began with, and which are kept.
 
         Raises:

@@ -72,7 +72,8 @@ def test_tables_stand_beside_the_papers(runs: list[Path]) -> None:
     assert rows["GPT-3 (175B) [paper]"] == "10.0"
     assert rows["large"] == "90.0 (60-98)"
     assert rows["large (disabled)"] == "10.0 (2-40)"
-    assert dict(row[:2] for row in found["LAMA (table 3)"].rows)["Toolformer (disabled) [paper]"] == "34.9"
+    lama = {row[0]: row[1] for row in found["LAMA (table 3)"].rows}
+    assert lama["Toolformer (disabled) [paper]"] == "34.9"
     assert [row[0] for row in found["The project's own suites"].rows] == [
         "tiny (disabled)",
         "tiny",
