@@ -15,8 +15,8 @@ from prometheus_client.utils import floatToGoString
 class TokenTimes(Collector):
     """Seconds, counted by the event loop's thread alone.
 
-    prometheus_client's own histogram takes a lock for each of its three changes; at ten thousand tokens a second that
-    is work worth leaving out.
+    prometheus_client's own histogram takes a lock for its sum and another for its bucket; at ten thousand tokens a
+    second that is work worth leaving out.
     """
 
     def __init__(self, name: str, help: str, bounds: Sequence[float], registry: CollectorRegistry) -> None:

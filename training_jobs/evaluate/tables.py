@@ -54,16 +54,21 @@ def _scores(outcomes: Sequence[Outcome], suite: str) -> list[Score]:
     return [score for outcome in outcomes for score in outcome.scores if score.suite == suite]
 
 
+def _papers(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """The paper's rows of these columns; models without a figure are left out."""
+    return [
+        (f"{model} [paper]", *(_figure(paper.figure(name, model)) for name in names))
+        for model in paper.models()
+        if any(paper.figure(name, model) is not None for name in names)
+    ]
+
+
 def _accuracy(title: str, suites: Sequence[str], outcomes: Sequence[Outcome]) -> Table:
     heading = ["right, %"]
     for name in suites:
         sizes = sorted({score.all.n for score in _scores(outcomes, name)})
         heading.append(f"{SUITES[name].title}\nn = {' / '.join(map(str, sizes))}")
-    rows = [
-        (f"{model} [paper]", *(_figure(paper.figure(name, model)) for name in suites))
-        for model in paper.models()
-        if any(paper.figure(name, model) is not None for name in suites)
-    ]
+    rows = _papers(suites)
     for outcome in outcomes:
         for condition in outcome.conditions:
             found = [outcome.score(name, condition) for name in suites]
@@ -92,11 +97,7 @@ def _perplexity(outcomes: Sequence[Outcome]) -> Table:
     for name in names:
         counts = sorted({outcome.perplexity[name].texts for outcome in outcomes if name in outcome.perplexity})
         heading.append(f"{TEXTS[name][0]}\n{' / '.join(map(str, counts))} texts")
-    rows = [
-        (f"{model} [paper]", *(_figure(paper.figure(name, model)) for name in names))
-        for model in paper.models()
-        if any(paper.figure(name, model) is not None for name in names)
-    ]
+    rows = _papers(names)
     for outcome in outcomes:
         if outcome.perplexity:
             cells = []
