@@ -101,8 +101,11 @@ def configure_logging(level: str = "INFO", form: LogFormat = "text") -> None:
     # What a request or an answer holds, these would write at DEBUG.
     for telling in ("httpcore", "httpcore2", "urllib3"):
         logging.getLogger(telling).setLevel(max(logging.INFO, logging.getLogger().level))
+    # An earlier server of this process may have set these with uvicorn's own configuration, which lasts.
     access = logging.getLogger("uvicorn.access")
     access.filters = [AccessLines()]
+    access.handlers, access.propagate = [], True
+    access.setLevel(logging.NOTSET)
 
 
 def _moment(record: logging.LogRecord) -> str:

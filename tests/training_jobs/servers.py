@@ -23,7 +23,7 @@ class _Started(uvicorn.Server):
     """A server that says when it listens."""
 
     def __init__(self, app: Any) -> None:
-        super().__init__(uvicorn.Config(app, log_level="error", lifespan="on"))
+        super().__init__(uvicorn.Config(app, log_config=None, lifespan="on"))
         self.listening = threading.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
