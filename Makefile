@@ -56,6 +56,7 @@ bench: setup ## speed beside the named peers; writes benchmarks/results/
 	$(BIN)/python -m benchmarks.serve --concurrency 8 32 --tool-ms 0 200
 	$(BIN)/python -m benchmarks.soak
 	$(BIN)/python -m benchmarks.annotate_filter
+	$(BIN)/python -m benchmarks.finetune
 	$(BIN)/python -m benchmarks.services
 	$(BIN)/python -m benchmarks.wiki_search
 

@@ -80,3 +80,10 @@ def test_annotate_and_filter_beside_the_plain_way(model: tuple[str, ...], tmp_pa
     [row] = report["rows"]
     assert row["annotate / plain"] > 0
     assert row["filter / plain"] > 0
+
+
+def test_finetuning_as_on_a_gpu(tmp_path: Path) -> None:
+    report = reported(tmp_path, "finetune", "--shape", "small", "--length", "40", "--batch", "16", "--steps", "2")
+    for rates in report["tokens a second"].values():
+        assert rates.keys() == {"transformers", "like lengths", "finetune"}
+        assert min(rates.values()) > 0

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -79,6 +83,46 @@ def test_the_perplexity_is_that_of_the_published_model(whole: Path, inputs: Inpu
     assert min(curve(whole, PERPLEXITY)) == pytest.approx(math.exp(total / count), rel=1e-5)
 
 
+_DYING = """
+import os, signal, sys
+from training_jobs.finetune import trainer
+from training_jobs.finetune.__main__ import main
+where, options = sys.argv[1], sys.argv[2:]
+def die(): os.kill(os.getpid(), signal.SIGKILL)
+if where == "in a step":
+    step = trainer.FinetuneTrainer.training_step
+    def training_step(self, *given, **named):
+        if self.state.global_step == 7: die()
+        return step(self, *given, **named)
+    trainer.FinetuneTrainer.training_step = training_step
+else:  # the weights are written, the rest is not
+    save = trainer.FinetuneTrainer._save_optimizer_and_scheduler
+    def _save_optimizer_and_scheduler(self, folder):
+        if self.state.global_step == 6: die()
+        save(self, folder)
+    trainer.FinetuneTrainer._save_optimizer_and_scheduler = _save_optimizer_and_scheduler
+main(options)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["in a step", "while saving"])
+def test_a_killed_run_goes_on_with_the_same_curve(inputs: Inputs, whole: Path, tmp_path: Path, where: str) -> None:
+    killed = subprocess.run(
+        [sys.executable, "-c", _DYING, where, *options(inputs, tmp_path)],
+        env=os.environ | {"OMP_NUM_THREADS": "1"}, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+    assert killed.returncode == -signal.SIGKILL, killed.stderr
+    assert not (tmp_path / "model").exists()
+    assert whole_steps(tmp_path)[-1] == {"in a step": 6, "while saving": 4}[where]
+    assert curve(tmp_path)[:5] == curve(whole)[:5]
+    run(inputs, tmp_path)
+    assert curve(tmp_path) == pytest.approx(curve(whole), abs=1e-6)
+    assert curve(tmp_path, PERPLEXITY) == pytest.approx(curve(whole, PERPLEXITY), rel=1e-6)
+    ours, theirs = (GPTJ.from_pretrained(out / "model").state_dict() for out in (tmp_path, whole))
+    assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in ours)
+
+
 def test_a_run_that_is_done_is_not_done_again(whole: Path, inputs: Inputs, capsys: pytest.CaptureFixture[str]) -> None:
     before = (whole / "model" / "model.safetensors").stat().st_mtime_ns
     run(inputs, whole)
@@ -94,6 +138,21 @@ def test_another_run_is_refused_with_what_differs(
     with pytest.raises(SystemExit):
         main([*options((inputs[0], other, inputs[2]), whole, replace(RECIPE, rate=1e-4))])
     assert "holds another run (rate, texts differ)" in capsys.readouterr().err
+
+
+def test_the_best_checkpoint_is_published_and_the_run_ends_early(inputs: Inputs, tmp_path: Path) -> None:
+    """A rate at which texts are soon known by heart, and other texts ever less."""
+    recipe = replace(RECIPE, steps=60, rate=3e-2, evaluate_every=4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        main([*options(inputs, tmp_path, recipe), "--patience", "2", "--warmup", "0"])
+    perplexities = curve(tmp_path, PERPLEXITY)[1:]
+    best = min(range(len(perplexities)), key=perplexities.__getitem__)
+    assert len(perplexities) == best + 3 < 15
+    assert 4 * (best + 1) in whole_steps(tmp_path)
+    published = GPTJ.from_pretrained(tmp_path / "model").state_dict()
+    checkpoint = GPTJ.from_pretrained(tmp_path / f"checkpoint-{4 * (best + 1)}").state_dict()
+    assert all(torch.equal(published[name], checkpoint[name]) for name in published)
 
 
 def test_when_a_run_ends_early() -> None:
@@ -120,3 +179,36 @@ def test_only_whole_checkpoints_count(tmp_path: Path) -> None:
     keep_only(tmp_path, {12})
     assert {path.name for path in tmp_path.iterdir()} == {"checkpoint-12", "model"}
     assert whole_steps(tmp_path / "none") == []
+
+
+@pytest.mark.slow
+def test_adapters_are_trained_alone_and_merged_into_what_is_published(inputs: Inputs, tmp_path: Path) -> None:
+    run(inputs, tmp_path, "--lora-rank", "4", "--lora-dropout", "0")
+    assert (tmp_path / "adapter" / "adapter_model.safetensors").is_file()
+    before, after = (GPTJ.from_pretrained(folder).state_dict() for folder in (inputs[0], tmp_path / "model"))
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {name for name in before if "proj.weight" in name or (".fc_" in name and "weight" in name)}
+    assert curve(tmp_path)[-1] < curve(tmp_path)[1]
+    model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    ids = torch.tensor([[1, 5, 9]])
+    assert torch.allclose(model(ids).logits, GPTJ.from_pretrained(tmp_path / "model")(ids), atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_other_models_are_trained_through_transformers(inputs: Inputs, tmp_path: Path, kind: str) -> None:
+    shape: dict[str, Any] = {"vocab_size": 424, "bos_token_id": 0, "eos_token_id": 0}
+    if kind == "gpt2":
+        config: Any = transformers.GPT2Config(n_positions=128, n_embd=32, n_layer=2, n_head=2, **shape)
+    else:
+        config = transformers.LlamaConfig(
+            hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
+            max_position_embeddings=128, **shape,
+        )  # fmt: skip
+    folder = tmp_path / "base"
+    transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder)
+    (folder / "tokenizer.json").write_bytes((inputs[0] / "tokenizer.json").read_bytes())
+    out = run((folder, *inputs[1:]), tmp_path / "out")
+    assert curve(out)[-1] < curve(out)[0] - 0.3
+    loaded = transformers.AutoModelForCausalLM.from_pretrained(out / "model")
+    assert loaded.config.model_type == kind
