@@ -13,6 +13,7 @@ import pytest
 from demo_world.articles import articles
 from demo_world.articles.encyclopedic import statements
 from demo_world.phrases import LANGUAGES
+from demo_world.questions_phrasings import PHRASINGS
 from demo_world.splits import is_held_out
 from demo_world.suites import SUITES, Item, held_out_texts, items
 from demo_world.suites.making import different
@@ -57,6 +58,23 @@ def test_prompts_end_where_the_answer_begins(suites: dict[str, dict[str, tuple[I
             assert not re.search(r"[{}|]", f"{item.context}{item.text}{item.bare}{item.after}")
             assert item.told.startswith(f"{item.bare} {item.answers[0]}")
             assert item.calls
+
+
+def test_facts_and_questions_are_about_held_out_entities(suites: dict[str, dict[str, tuple[Item, ...]]]) -> None:
+    for name in ("facts", "questions"):
+        for part, found in suites[name].items():
+            for item in found:
+                # A short answer, such as the code of a language, may also be a word of the sentence.
+                assert not any(answer in item.text for answer in item.answers if len(answer) > 4)
+                if name == "questions":
+                    # A phrasing may also read as another one about a longer name.
+                    fitting = [pattern for pattern in PHRASINGS[item.kind] if _fits(pattern, item.text)]
+                    sides = {is_held_out("question phrasing", pattern, percent=15.0) for pattern in fitting}
+                    assert (part == "held-out phrasings") in sides
+
+
+def _fits(pattern: str, text: str) -> bool:
+    return re.fullmatch(re.escape(pattern).replace(r"\{entity\}", ".+"), text, re.IGNORECASE) is not None
 
 
 def test_statements_have_two_sides() -> None:
