@@ -10,19 +10,23 @@ bfloat16 products, each the same number of texts a step and the same AdamW:
 - ``like lengths``: its GPT-J with the micro-batches of `training_jobs.finetune`
 - ``finetune``: those, and the GPT-J of `training_jobs.finetune`
 
-A rate is tokens (no padding) per second that the processor worked for this process: what else runs there hardly
-matters. The first step is not counted. With ``--length`` all texts are random ids of that length. On a GPU rates are by
-the clock, and the share of its peak is told: 6 operations a weight and token, and attention's."""
+Each runs in a process of its own, as its user gets it: `training_jobs` asks torch for huge pages, and a plain
+Trainer's script does not. A rate is tokens (no padding) per second that the processor worked for this process: what
+else runs there hardly matters. The first step is not counted. With ``--length`` all texts are random ids of that
+length. On a GPU rates are by the clock, and the share of its peak is told: 6 operations a weight and token, and
+attention's."""
 
 from __future__ import annotations
 
 import argparse
-import gc
+import multiprocessing
+import os
 import random
 import tempfile
 import time
 import warnings
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
@@ -96,6 +100,20 @@ class Stopwatch(TrainerCallback):  # type: ignore[misc]
 
 def rate(way: str, precision: str, config: GPTJConfig, texts: Sequence[Encoded], options: argparse.Namespace) -> float:
     """Tokens per second of a way; see the module's text."""
+    os.environ["THP_MEM_ALLOC_ENABLE"] = "0" if way == "transformers" else "1"
+    spawning = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=spawning, initializer=prepare, initargs=(options.threads,)) as own:
+        return own.submit(_rate, way, precision, config, texts, options).result()
+
+
+def prepare(threads: int) -> None:
+    """Settings of a process that measures."""
+    torch.set_num_threads(threads)
+    transformers.logging.set_verbosity_error()
+    warnings.simplefilter("ignore")
+
+
+def _rate(way: str, precision: str, config: GPTJConfig, texts: Sequence[Encoded], options: argparse.Namespace) -> float:
     device = torch.device(options.device)
     most = options.micro_batch_tokens or MICRO_BATCH_TOKENS[device.type]
     lengths = [len(text.ids) for text in texts]
@@ -141,8 +159,6 @@ def rate(way: str, precision: str, config: GPTJConfig, texts: Sequence[Encoded],
         trainer.train()
     first = arguments.gradient_accumulation_steps
     tokens = sum(counted[first : first * options.steps]) if usual else sum(plan.tokens()[1:])
-    del trainer, model
-    gc.collect()
     return tokens / sum(watch.seconds[1:])
 
 
@@ -206,9 +222,6 @@ def main() -> None:
         parser.error("--shape: a processor would take hours for that; --shape small proves the script")
     if options.steps < 2:
         parser.error("--steps: the first is not counted; give at least 2")
-    torch.set_num_threads(options.threads)
-    transformers.logging.set_verbosity_error()
-    warnings.simplefilter("ignore")
     report = measure(options)
     print(f"\nwritten to {write_report('finetune', report, ('torch', 'transformers', 'accelerate'), options.results)}")
 
