@@ -3,12 +3,13 @@ SHELL := /bin/bash
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 TORCH ?= cpu
+SETTING ?= full
 BIN := $(VENV)/bin
 PINS := requirements/torch-$(TORCH).txt requirements/dev.txt requirements/service-wiki_search-nodeps.txt
 ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli bench evaluation-harness
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast test-containers lint format proto bench evaluate model lock clean
+.PHONY: help setup run test test-fast test-containers lint format proto bench evaluate reproduce lock clean
 
 help: ## what can be done here
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -62,6 +63,9 @@ bench: setup ## speed beside the named peers; writes benchmarks/results/
 
 evaluate: setup ## held-out prompts against a running stack (`make run` in another terminal)
 	$(BIN)/toolformer evaluate
+
+reproduce: setup ## the whole loop, from texts to the table of results: hours; SETTING=short: minutes, no figures
+	$(BIN)/toolformer reproduce --setting $(SETTING)
 
 lock: setup ## resolve requirements/*.in anew into pinned files
 	$(BIN)/pip install --quiet uv==0.13.8

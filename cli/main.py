@@ -269,6 +269,7 @@ def _forward(parent: typer.Typer, name: str, module: str, told: str, shown: str 
 
 
 _forward(app, "evaluate", "training_jobs.evaluate", "Benchmarks and held-out prompts against a served model.")
+_forward(app, "reproduce", "cli.reproduce", "The whole loop, from texts to the table of results; goes on where it was.")
 _forward(jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.")
 _forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.")
 _forward(jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.")

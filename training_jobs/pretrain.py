@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 import torch
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812, the field's name for it
 
@@ -35,6 +35,7 @@ from language_model.gptj import GPTJ
 from language_model.short_rows import attention_for
 from language_model.tokenizer import ByteLevelTokenizer
 from training_jobs.batches import Batch, Tokens, batches_from
+from training_jobs.stages.progress import StageProgress
 
 _STATE: Final = "state.pt"
 _LOG: Final = "loss.jsonl"
@@ -112,8 +113,8 @@ def pretrain(
     batches = batches_from(
         tokens, step=step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed
     )
-    with (out / _LOG).open("a", buffering=1) as log, _progress() as progress:
-        bar = progress.add_task("pretrain", total=recipe.steps, completed=step, loss=math.nan, speed=0.0)
+    shown = StageProgress("pretrain", recipe.steps, step, Console(stderr=True), unit="steps")
+    with (out / _LOG).open("a", buffering=1) as log, shown as progress:
         while step < last:
             began = time.perf_counter()
             batch = next(batches).to(device)
@@ -124,7 +125,7 @@ def pretrain(
                 json.dumps({"step": step, "loss": loss, "rate": recipe.rate(step - 1), "tokens_per_s": round(speed)}),
                 file=log,
             )
-            progress.update(bar, completed=step, loss=loss, speed=speed)
+            progress.advance(1, {"tokens": batch.ids.numel()}, f"loss {loss:.3f}")
             if step % recipe.checkpoint_every == 0 or step == last:
                 log.flush()
                 _save_state(out, recipe, model, optimizer, step)
@@ -194,13 +195,6 @@ def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optim
 def _same_so_far(one: Recipe, other: Recipe, steps: int) -> bool:
     """Whether the first ``steps`` steps have the same rates, so that a run may still become longer or shorter."""
     return all(math.isclose(one.rate(step), other.rate(step), rel_tol=1e-12) for step in range(steps))
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-        TextColumn("loss {task.fields[loss]:.3f}  {task.fields[speed]:.0f} tokens/s"), TimeRemainingColumn(),
-    )  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

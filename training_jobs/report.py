@@ -7,6 +7,7 @@ python -m training_jobs.report --run RUN --truth WEB/truth.jsonl
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,9 @@ from rich.console import Console
 from toolformer.tools import ToolRegistry
 from training_jobs.merge.precision import measure, printed
 from training_jobs.stages.command import run_command, run_folder, stage_parser
+from training_jobs.stages.errors import StageError
 from training_jobs.stages.merging import report_tools
+from training_jobs.stages.parts import write_whole
 
 _EXAMPLES = """
 toolformer jobs report --run RUN
@@ -36,17 +39,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--reach", type=int, default=0, help="characters that a right call may stand before the answer (0)"
     )
+    parser.add_argument("--json", type=Path, help="with --truth: write how many calls are right to this file")
     run_command(parser, _run, arguments)
 
 
 def _run(options: argparse.Namespace) -> None:
+    if options.json is not None and options.truth is None:
+        raise StageError("--json has figures of right calls, which only --truth knows: give it too")
     folder, registry = run_folder(options), ToolRegistry.load()
     tools = folder.tools("filter", registry, options.tools)
     console = Console(stderr=True)
     report_tools(folder, tools, registry, console, out=options.out)
     if options.truth is not None:
         files = {tool.name: folder.file("filter", tool.name) for tool in tools}
-        Console().print(printed(measure(files, options.truth, reach=options.reach)))
+        found = measure(files, options.truth, reach=options.reach)
+        Console().print(printed(found))
+        if options.json is not None:
+            told = {tool: one.as_json() for tool, one in found.items()}
+            write_whole(options.json, (json.dumps(told, indent=2) + "\n").encode())
 
 
 if __name__ == "__main__":

@@ -44,16 +44,17 @@ FOLLOWS = [
 
 
 @functools.cache
-def calling_model(tokenizer: ByteLevelTokenizer, seed: int) -> GPTJ:
-    """A GPT-J that likes to write what calls of the tools are written with, and otherwise anything."""
+def calling_model(tokenizer: ByteLevelTokenizer, seed: int, *, tool: str = "A", positions: int = 384) -> GPTJ:
+    """A GPT-J that likes to write what calls of the ``tool`` (whose name is one token) are written with, and otherwise
+    anything."""
     size = -(-tokenizer.vocab_size // 8) * 8
-    config = GPTJConfig(size, 384, 32, 2, 2, rotary_dim=8, bos_token_id=0, eos_token_id=0)
+    config = GPTJConfig(size, positions, 32, 2, 2, rotary_dim=8, bos_token_id=0, eos_token_id=0)
     model = random_model(config, seed=1_000 + seed, spread=0.2)
     model.wte.weight *= 10  # what a token is outweighs what the layers add to it
     model.ln_f.weight.fill_(1.0)
     against = 1.7 * math.log(size / 408)  # there are as many other tokens
     for before, after, nats in FOLLOWS:
-        [first], [second] = tokenizer.encode(before), tokenizer.encode(after)
+        [first], [second] = (tokenizer.encode(tool if text == "A" else text) for text in (before, after))
         model.lm_head.weight[second] += 1.6 * (nats + against) * model.wte.weight[first] / (2 * config.n_embd)
     [opening] = tokenizer.encode(" [")
     model.lm_head.bias[opening] += 3 + against

@@ -16,11 +16,11 @@ import hashlib
 import json
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from rich.progress import track
+from rich.console import Console
 
 from demo_world.splits import stable_hash
 from toolformer.api_call import neutralise
@@ -31,10 +31,12 @@ from training_jobs.base.encoding import RowEncoder, texts_for_vocabulary
 from training_jobs.base.texts import Heading, Row, Shown, rows
 from training_jobs.batches import Tokens
 from training_jobs.demonstrations.execute import ServiceTrouble, check_services, says
+from training_jobs.stages.progress import StageProgress
 from training_jobs.tokenizer import save_tokenizer, train_tokenizer
 
 MANIFEST_FILE: Final = "manifest.json"
 _CHUNK: Final = 256
+_Item = TypeVar("_Item")
 # Merges settle after a few million characters; more would only take time.
 _VOCABULARY_TEXTS: Final = 12_000
 
@@ -48,16 +50,15 @@ def make_base_corpus(
         ServiceTrouble: if a tool service cannot be asked.
     """
     out.mkdir(parents=True, exist_ok=True)
-    drawn = list(track(rows(count, tuple(registry), seed=seed), "draw texts", total=count))
+    drawn = list(_shown("draw texts", rows(count, tuple(registry), seed=seed), count))
     results = asyncio.run(_ask(drawn, registry, cache))
     counts: Counter[str] = Counter()
     kept = [row for row in drawn if _is_kept(row, results, counts)]
     tokenizer = train_tokenizer(texts_for_vocabulary(kept[:_VOCABULARY_TEXTS], registry, results.get))
     save_tokenizer(tokenizer, out)
     encoder = RowEncoder(tokenizer, registry, results.get)
-    tokens = Tokens.of(
-        [encoder.encode(row, begin=begins(number, seed=seed)) for number, row in enumerate(track(kept, "encode"))]
-    )
+    numbered = enumerate(_shown("encode", kept, len(kept)))
+    tokens = Tokens.of([encoder.encode(row, begin=begins(number, seed=seed)) for number, row in numbered])
     tokens.save(out)
     manifest = {
         "seed": seed,
@@ -90,7 +91,8 @@ async def _ask(drawn: Sequence[Row], registry: ToolRegistry, cache: ResultCache 
     found: dict[Heading, str] = {}
     async with ToolClient(registry, cache=cache) as client:
         await check_services(client, sorted({heading.tool for heading in asked}))
-        for start in track(range(0, len(asked), _CHUNK), "ask the tools"):
+        starts = range(0, len(asked), _CHUNK)
+        for start in _shown("ask the tools", starts, len(starts), f"times {_CHUNK} calls"):
             chunk = asked[start : start + _CHUNK]
             for tool in sorted({heading.tool for heading in chunk}):
                 own = [heading for heading in chunk if heading.tool == tool]
@@ -103,6 +105,14 @@ async def _ask(drawn: Sequence[Row], registry: ToolRegistry, cache: ResultCache 
                     if result.output is not None and neutralise(result.output):
                         found[heading] = result.output
     return found
+
+
+def _shown(name: str, items: Iterable[_Item], total: int, unit: str = "texts") -> Iterator[_Item]:
+    """``items``, with how many are done."""
+    with StageProgress(name, total, 0, Console(stderr=True), unit=unit) as progress:
+        for item in items:
+            yield item
+            progress.advance(1, {})
 
 
 def _is_kept(row: Row, results: dict[Heading, str], counts: Counter[str]) -> bool:

@@ -1,6 +1,7 @@
 """Put the results of several runs beside each other: one table, one page, and a plot over model size.
 
 python -m training_jobs.evaluate.compare RUN-1M RUN-4M RUN-12M --out report.html
+python -m training_jobs.evaluate.compare RUN-1M RUN-4M RUN-12M --markdown results.md --note "one seed"
 """
 
 from __future__ import annotations
@@ -13,11 +14,13 @@ from rich.console import Console
 
 from training_jobs.evaluate.answers import read_answers
 from training_jobs.evaluate.example import SuiteError
+from training_jobs.evaluate.markdown import markdown
 from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.page import write_page
 from training_jobs.evaluate.printing import print_tables
 from training_jobs.evaluate.run import Answers, answers_path
 from training_jobs.evaluate.suites import SUITES
+from training_jobs.stages.parts import write_whole
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -30,6 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the --out of a run; rows come in this order")
     parser.add_argument("--out", type=Path, help="write the page, with examples of the last run, to this file")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown to this file")
+    parser.add_argument("--note", default="", help="a line to stand above the tables of page and file")
     options = parser.parse_args(arguments)
     try:
         outcomes = [Outcome.read(run) for run in options.runs]
@@ -38,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             raise SuiteError(f"two runs are called {twice[0]!r}: give each its own --label when it is run")
         print_tables(outcomes, Console())
         if options.out is not None:
-            write_page(options.out, outcomes, kept_answers(outcomes[-1]))
+            write_page(options.out, outcomes, kept_answers(outcomes[-1]), note=options.note)
+        if options.markdown is not None:
+            options.markdown.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(options.markdown, markdown(outcomes, options.note).encode())
     except SuiteError as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
 

@@ -34,11 +34,11 @@ AVERAGED: Final[Mapping[str, tuple[str, ...]]] = {
 """What the scaling plot averages; the first three are the paper's figure 4."""
 
 
-def write_page(path: Path, outcomes: Sequence[Outcome], answers: Answers | None = None) -> None:
+def write_page(path: Path, outcomes: Sequence[Outcome], answers: Answers | None = None, *, note: str = "") -> None:
     """Write the page of ``outcomes`` to ``path``; ``answers``, of the last of them, are where examples
-    are taken from."""
+    are taken from; ``note`` stands on top."""
     data = {
-        "about": {outcome.label: _about(outcome) for outcome in outcomes},
+        "about": ({"note": note} if note else {}) | {outcome.label: _about(outcome) for outcome in outcomes},
         "bars": list(_bars(outcomes)),
         "scaling": list(scaling(outcomes)),
         "tables": [asdict(table) for table in tables(outcomes)],

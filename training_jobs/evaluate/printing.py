@@ -19,9 +19,11 @@ def print_tables(outcomes: Sequence[Outcome], console: Console) -> None:
     """Print every table that ``outcomes`` have something for."""
     for table in tables(outcomes):
         shown = _shown(table)
-        # A pipe has no width, and 80 columns would cut the figures.
-        wide = console.measure(shown, options=console.options.update(max_width=_WIDEST)).maximum
-        console.print(shown, width=max(console.width, wide), crop=False, overflow="ignore", no_wrap=True)
+        if not console.is_terminal:
+            # A pipe has no width, and 80 columns would cut the figures.
+            wide = console.measure(shown, options=console.options.update(max_width=_WIDEST)).maximum
+            console.width = max(console.width, wide)
+        console.print(shown, crop=False, overflow="ignore", no_wrap=True)
 
 
 def _shown(table: Table) -> rich.table.Table:

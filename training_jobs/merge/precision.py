@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from rich.table import Table
@@ -45,6 +45,10 @@ class Precision:
     def after(self) -> float:
         """Of the calls that were kept, the share that is right; 0 if there are none."""
         return self.kept_right / self.kept if self.kept else 0.0
+
+    def as_json(self) -> dict[str, int | float]:
+        """Counts and shares."""
+        return {**asdict(self), "precision_before": round(self.before, 4), "precision_after": round(self.after, 4)}
 
 
 def measure(files: Mapping[str, Path], truth: Path, *, reach: int = 0) -> dict[str, Precision]:

@@ -43,6 +43,7 @@ class StageProgress:
         self._clock = clock
         self._began = self._said_at = clock()
         self.counts: Counter[str] = Counter()
+        self._note = ""
         self._bar: Progress | None = None
         if console.is_terminal:
             self._bar = Progress(
@@ -64,8 +65,9 @@ class StageProgress:
         elif kind is None and self._completed > self._told_at:
             self._line()
 
-    def advance(self, documents: int, counts: Mapping[str, int]) -> None:
-        """So many more documents are done; ``counts`` is what came of them."""
+    def advance(self, documents: int, counts: Mapping[str, int], note: str = "") -> None:
+        """So many more documents are done; ``counts`` is what came of them, ``note`` what else there is to say now."""
+        self._note = note
         self._completed += documents
         self.counts.update(counts)
         if self._bar is not None:
@@ -87,7 +89,8 @@ class StageProgress:
         rate = (self._completed - self._before) / spent
         left = (self._total - self._completed) / rate if rate else 0.0
         counted = [f"{number:,} {name} ({number / spent:,.1f}/s)" for name, number in self.counts.items()]
-        return ", ".join([f"{rate:,.1f} {self._unit}/s", *counted, f"{_duration(left)} left"])
+        noted = [self._note] if self._note else []
+        return ", ".join([*noted, f"{rate:,.1f} {self._unit}/s", *counted, f"{_duration(left)} left"])
 
 
 def _duration(seconds: float) -> str:

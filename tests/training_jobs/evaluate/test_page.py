@@ -133,6 +133,24 @@ def test_runs_are_compared_by_the_command(runs: list[Path], tmp_path: Path, caps
     assert "is not the results of a run" in capsys.readouterr().err
 
 
+def test_tables_are_written_as_markdown_under_a_note(
+    runs: list[Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, page_ = tmp_path / "new" / "results.md", tmp_path / "results.html"
+    compare.main([*map(str, runs), "--markdown", str(out), "--out", str(page_), "--note", "one seed | two sizes"])
+    note, *found = out.read_text(encoding="utf-8").split("### ")
+    assert note == "one seed | two sizes\n\n"
+    assert "one seed" in page_.read_text(encoding="utf-8")
+    tables_ = {one.splitlines()[0]: one.splitlines()[2:] for one in found}
+    lines = tables_["The project's own suites"]
+    assert lines[0] == "| right, % | facts, n = 10 |"
+    assert lines[1] == "|---|---|"
+    assert lines[2].startswith("| tiny (disabled) | 10.0 (")
+    assert all(line.count("|") == 3 for line in lines[:6])
+    assert lines[-2].startswith("In parentheses: ")
+    assert "…" not in capsys.readouterr().out, "a pipe's lines are as long as they need to be"
+
+
 @needs_chromium
 @pytest.mark.slow
 async def test_a_person_looks_at_the_results(runs: list[Path], tmp_path: Path) -> None:

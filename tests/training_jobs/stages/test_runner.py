@@ -154,9 +154,9 @@ def test_progress_tells_rate_and_time_left_of_this_run_alone() -> None:
         progress.advance(50, {"calls": 20})
         assert not told.getvalue()  # not more than a line in ten seconds
         now[0] = 20.0
-        progress.advance(50, {"calls": 20})
+        progress.advance(50, {"calls": 20}, "loss 1.5")
     [line] = told.getvalue().splitlines()
-    assert line == "count: 600/1,000 documents, 5.0 documents/s, 40 calls (2.0/s), 0:01:20 left"
+    assert line == "count: 600/1,000 documents, loss 1.5, 5.0 documents/s, 40 calls (2.0/s), 0:01:20 left"
 
 
 @pytest.mark.slow

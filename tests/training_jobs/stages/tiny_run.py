@@ -34,10 +34,10 @@ cost = 3.0
 _WITHOUT = "".join(f"[{name}]\nenabled = false\n" for name in ("Calculator", "Calendar", "WikiSearch", "QA", "MT"))
 
 
-def write_model(folder: Path, seed: int = 0) -> Path:
-    """A checkpoint in ``folder``."""
+def write_model(folder: Path, seed: int = 0, *, tool: str = "A", positions: int = 384) -> Path:
+    """A checkpoint in ``folder`` that likes to call ``tool``."""
     tokenizer = small_tokenizer()
-    calling_model(tokenizer, seed).save_pretrained(folder)
+    calling_model(tokenizer, seed, tool=tool, positions=positions).save_pretrained(folder)
     tokenizer._backend.save(str(folder / "tokenizer.json"))
     return folder
 

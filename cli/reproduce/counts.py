@@ -1,0 +1,78 @@
+"""What each step counted, read from what it wrote."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from training_jobs.merge.writing import SUMMARY
+from training_jobs.stages.folder import RunFolder
+
+Counts = dict[str, Any]
+
+
+def base_corpus(folder: Path) -> Counts:
+    """Documents and tokens, and what became of the texts."""
+    told = _read(folder / "manifest.json")
+    return {name: told[name] for name in ("drawn_texts", "documents", "tokens", "learned_tokens", "texts")}
+
+
+def pretraining(model: Path) -> Counts:
+    """Steps done, their last loss in nats, and the model's parameters."""
+    from training_jobs.evaluate.perplexity import count_parameters  # here: it loads torch
+
+    last = json.loads(_lines(model.parent / "loss.jsonl")[-1])
+    return {"steps": last["step"], "last_loss": last["loss"], "parameters": count_parameters(model)}
+
+
+def round_of_calls(folder: RunFolder) -> Counts:
+    """Texts asked, calls proposed and kept of each tool, and the texts of C*."""
+    told = _read(folder.merged / SUMMARY)
+    tools = {
+        tool: {
+            "texts": one["texts"],
+            "candidates": one["candidates"],
+            "kept": one["verdicts"].get("kept", 0),
+            "calls_in_c_star": one["calls of it in C*"],
+        }
+        for tool, one in told["tools"].items()
+    }
+    return {"texts": told["texts"], "tools": tools}
+
+
+def precision(file: Path) -> Counts:
+    """Calls of each tool, and those that are right, before the filter and after it."""
+    return _read(file)
+
+
+def finetuning(texts: Path, out: Path) -> Counts:
+    """Training examples, steps done, and the best perplexity of held-out texts."""
+    curve: list[Mapping[str, Any]] = [json.loads(line) for line in _lines(out / "curve.jsonl")]
+    measured = [line["eval_perplexity"] for line in curve if "eval_perplexity" in line]
+    return {
+        "examples": len(_lines(texts)),
+        "steps": max(line["step"] for line in curve),
+        "first_perplexity": measured[0] if measured else None,
+        "best_perplexity": min(measured, default=None),
+    }
+
+
+def evaluation(out: Path) -> Counts:
+    """Examples asked, under all conditions; requests that failed."""
+    told = _read(out / "results.json")
+    return {
+        "answers": sum(score["all"]["n"] for score in told["scores"]),
+        "failed": sum(score["failed"] for score in told["scores"]),
+        "texts": {name: loss["texts"] for name, loss in told["perplexity"].items()},
+    }
+
+
+def _read(path: Path) -> Counts:
+    told: Counts = json.loads(path.read_bytes())
+    return told
+
+
+def _lines(path: Path) -> list[bytes]:
+    return [line for line in path.read_bytes().split(b"\n") if line]

@@ -1,0 +1,246 @@
+"""The steps of a run, in order, each a job's command line with what it writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cli.components import usable_cpus
+from cli.reproduce import counts
+from cli.reproduce.models import LoopModel, Size
+from cli.reproduce.settings import LANGUAGE_ID, Setting
+from training_jobs.corpus.generated import SHARD_DOCUMENTS, TRUTH_FILE
+from training_jobs.merge.writing import DOCUMENTS, SUMMARY, WITH_CALLS, WITHOUT_CALLS
+from training_jobs.stages.folder import RunFolder
+
+_MERGED = (WITH_CALLS, WITHOUT_CALLS, DOCUMENTS, SUMMARY)
+_WEIGHTS = ("model.safetensors", "config.json", "tokenizer.json")
+
+Argument = str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step: ``python -m MODULE ARGUMENTS``.
+
+    Args:
+        name: what it is called, in logs and marks too.
+        title: what it does, for people.
+        module: the job.
+        arguments: what its product depends on.
+        products: the files it is for; it is done when all are there.
+        how: further arguments that have no part in the product.
+        inputs: files from outside of the run that the product depends on.
+        services: whether the tool services must be up.
+        gateway: the model that a gateway must serve meanwhile.
+        counts: what it counted, once it is done.
+        summary: whether it only shows what others made; then it is made anew whenever any of them was.
+    """
+
+    name: str
+    title: str
+    module: str
+    arguments: tuple[Argument, ...]
+    products: tuple[Path, ...]
+    how: tuple[Argument, ...] = ()
+    inputs: tuple[Path, ...] = ()
+    services: bool = False
+    gateway: Path | None = None
+    counts: Callable[[], dict[str, Any]] = dict
+    summary: bool = False
+
+
+def plan(setting: Setting, run: Path, note: str = "") -> tuple[Step, ...]:
+    """The steps of ``setting`` in the folder ``run``; ``note`` stands above the results."""
+    return tuple(_Plan(setting, run, note).steps())
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    setting: Setting
+    run: Path
+    note: str
+
+    def steps(self) -> Iterator[Step]:
+        models = [LoopModel(self.run / size, Size.parse(size)) for size in self.setting.sizes]
+        if self.setting.base is not None:
+            models.append(LoopModel(self.run / "model", given=self.setting.base))
+        if self.setting.sizes:
+            yield self._base_corpus()
+        yield self._texts("texts", "write the plain texts C", self.setting.documents, 1)
+        yield self._texts("held-out", "write plain texts to hold out", self.setting.held_out_documents, 2)
+        for model in models:
+            yield from self._loop(model)
+        if len(models) > 1:
+            runs = [_evaluation(model, "toolformer") for model in models]
+            yield self._compare("scaling", "accuracy over model size (figure 4)", self.run, runs)
+
+    def _loop(self, model: LoopModel) -> Iterator[Step]:
+        """All that one model goes through."""
+        if model.size is not None:
+            yield self._pretrain(model, model.size)
+        yield self._calls(model)
+        yield self._report(model)
+        yield self._finetune(model, "cc", WITHOUT_CALLS, "finetune on C: the baseline + CC")
+        yield self._finetune(model, "toolformer", WITH_CALLS, "finetune on C*: Toolformer")
+        yield self._evaluate(model, "base", "base", ("--k", "0"))
+        yield self._evaluate(model, "cc", "+ CC", ("--k", "0"))
+        yield self._evaluate(model, "toolformer", "Toolformer", ("--k", *map(str, self.setting.k)))
+        yield self._calls(model, later=True)
+        yield self._finetune(model, "toolformer-2", WITH_CALLS, "finetune on C* of both rounds", "round-2")
+        calls = ("--k", str(max(self.setting.k)), "--max-calls", *map(str, self.setting.chained_calls))
+        yield self._evaluate(model, "toolformer-2", "Toolformer, round 2", calls, self.setting.chained_suites)
+        runs = [_evaluation(model, name) for name in ("base", "cc", "toolformer", "toolformer-2")]
+        yield self._compare(model.step("table"), "put the rows side by side", model.folder, runs)
+
+    def _base_corpus(self) -> Step:
+        out = self.run / "base-corpus"
+        return Step(
+            "base-corpus",
+            "write and encode what base models read",
+            "training_jobs.base",
+            ("--out", out, "--texts", str(self.setting.base_texts), "--seed", str(self.setting.seed)),
+            (out / "tokenizer.json", out / "tokens.safetensors", out / "manifest.json"),
+            services=True,
+            counts=lambda: counts.base_corpus(out),
+        )
+
+    def _texts(self, name: str, title: str, documents: int, seed: int) -> Step:
+        out = self.run / name
+        return Step(
+            name,
+            title,
+            "training_jobs.corpus",
+            ("generate", "--out", out, "--documents", str(documents), "--seed", str(self.setting.seed + seed)),
+            (*_shards(out, documents), out / TRUTH_FILE),
+            counts=lambda: {"documents": documents},
+        )
+
+    def _pretrain(self, model: LoopModel, size: Size) -> Step:
+        shape = {"width": size.width, "layers": size.layers, "heads": size.heads, "rotary-dim": size.rotary_dim}
+        numbers = shape | {
+            "steps": self.setting.pretrain_steps,
+            "peak-rate": self.setting.pretrain_rate,
+            "positions": self.setting.positions,
+            "precision": self.setting.precision,
+            "seed": self.setting.seed,
+        }
+        return Step(
+            model.step("pretrain"),
+            f"pretrain a base model {size.width} wide with {size.layers} layers",
+            "training_jobs.pretrain",
+            ("--corpus", self.run / "base-corpus", "--out", model.base.parent, *_options(numbers)),
+            _checkpoint(model.base),
+            how=("--checkpoint-every", "100"),
+            counts=lambda: counts.pretraining(model.base),
+        )
+
+    def _calls(self, model: LoopModel, *, later: bool = False) -> Step:
+        """Annotate, execute, filter, merge: of the plain texts, or of C* of the first round."""
+        first, folder = model.folder / "round-1", RunFolder(model.folder / ("round-2" if later else "round-1"))
+        teacher = model.folder / "toolformer" / "model" if later else model.base
+        texts: tuple[Argument, ...] = _shards(self.run / "texts", self.setting.documents)
+        texts = ("--round", "2", "--earlier", first) if later else (*texts, "--language-id", LANGUAGE_ID)
+        name = "calls-2" if later else "calls"
+        title = "the Toolformer adds calls to C*" if later else "the base model adds calls to C"
+        return Step(
+            model.step(name),
+            title,
+            "training_jobs.stages",
+            (*texts, "--run", folder.path, "--model", teacher, "--seed", str(self.setting.seed), *self._strictness()),
+            tuple(folder.merged / file for file in _MERGED),
+            how=("--workers", str(usable_cpus())),
+            inputs=() if later else (LANGUAGE_ID, *self._given(model)),
+            services=True,
+            counts=lambda: counts.round_of_calls(folder),
+        )
+
+    def _strictness(self) -> tuple[str, ...]:
+        return ("--tau", *self.setting.tau) if self.setting.tau else ()
+
+    def _report(self, model: LoopModel) -> Step:
+        round_, out = model.folder / "round-1", model.folder / "round-1" / "precision.json"
+        return Step(
+            model.step("report"),
+            "how many of the calls are right, by what the generator knows",
+            "training_jobs.report",
+            ("--run", round_, "--truth", self.run / "texts" / TRUTH_FILE, "--json", out),
+            (out,),
+            counts=lambda: counts.precision(out),
+        )
+
+    def _finetune(self, model: LoopModel, name: str, file: str, title: str, of_round: str = "round-1") -> Step:
+        out, texts = model.folder / name, model.folder / of_round / "merge" / file
+        held_out = self.setting.held_out_documents
+        numbers = {
+            "steps": self.setting.finetune_steps,
+            "batch": self.setting.finetune_batch,
+            "rate": self.setting.finetune_rate,
+            "held-out-texts": held_out,
+            "evaluate-every": self.setting.measure_every,
+            "precision": self.setting.precision,
+            "sequence-length": model.positions(self.setting.positions),
+            "seed": self.setting.seed,
+        }
+        return Step(
+            model.step(f"finetune-{name}"),
+            title,
+            "training_jobs.finetune",
+            ("--model", model.base, "--texts", texts, "--out", out, *_options(numbers),
+             "--held-out", *_shards(self.run / "held-out", held_out)),
+            (*_checkpoint(out / "model"), out / "curve.jsonl"),
+            inputs=self._given(model),
+            counts=lambda: counts.finetuning(texts, out),
+        )  # fmt: skip
+
+    def _evaluate(
+        self, model: LoopModel, name: str, row: str, conditions: tuple[str, ...], suites: tuple[str, ...] = ()
+    ) -> Step:
+        out = _evaluation(model, name)
+        checkpoint = model.base if name == "base" else model.folder / name / "model"
+        return Step(
+            model.step(f"evaluate-{name}"),
+            f"ask {row}, through a gateway",
+            "training_jobs.evaluate",
+            ("--suites", *(suites or self.setting.suites), "--prompts", "bare", "--count", str(self.setting.count),
+             "--seed", str(self.setting.seed), "--checkpoint", checkpoint, "--label", model.row(row), "--out", out,
+             *conditions),
+            (out / "results.json",),
+            inputs=self._given(model) if name == "base" else (),
+            services=True,
+            gateway=checkpoint,
+            counts=lambda: counts.evaluation(out),
+        )  # fmt: skip
+
+    def _compare(self, name: str, title: str, folder: Path, runs: list[Path]) -> Step:
+        page, table = folder / "results.html", folder / "results.md"
+        note = ("--note", self.note) if self.note else ()
+        return Step(
+            name,
+            title,
+            "training_jobs.evaluate.compare",
+            (*runs, "--out", page, "--markdown", table, *note),
+            (page, table),
+            summary=True,
+        )
+
+    def _given(self, model: LoopModel) -> tuple[Path, ...]:
+        return _checkpoint(model.given) if model.given else ()
+
+
+def _evaluation(model: LoopModel, name: str) -> Path:
+    return model.folder / "evaluation" / name
+
+
+def _checkpoint(folder: Path) -> tuple[Path, ...]:
+    return tuple(folder / name for name in _WEIGHTS)
+
+
+def _shards(folder: Path, documents: int) -> tuple[Path, ...]:
+    return tuple(folder / f"generated-{number:04d}.json.gz" for number in range(-(-documents // SHARD_DOCUMENTS)))
+
+
+def _options(numbers: dict[str, Any]) -> tuple[str, ...]:
+    return tuple(text for name, value in numbers.items() for text in (f"--{name}", str(value)))

@@ -1,0 +1,162 @@
+"""The steps of a run, one after the other: each a process with a log of its own, ended with this one."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from rich.console import Console
+
+from cli.console import CommandError, printable
+from cli.reproduce.manifest import versions, write_manifest
+from cli.reproduce.marks import Marks
+from cli.reproduce.plan import Step
+from cli.stack import gateway_up, last_lines, services_up
+
+_STOP_SECONDS: Final = 40.0
+_SERVICES: Final = ("CALCULATOR", "CALENDAR", "WIKI_SEARCH", "QUESTION_ANSWERING", "TRANSLATION")
+
+
+class StepError(CommandError):
+    """A step ended with ``status``; the message has the last lines of its log."""
+
+    def __init__(self, message: str, status: int) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Runner:
+    """Does what is left of the ``plan`` in the folder ``run``.
+
+    Args:
+        run: the folder.
+        plan: all steps.
+        about: what the manifest says besides: the setting.
+        console: where to say what is going on.
+        environ: the environment of the steps.
+    """
+
+    def __init__(
+        self, run: Path, plan: Sequence[Step], about: Mapping[str, Any], console: Console, environ: Mapping[str, str]
+    ) -> None:
+        self._run, self._plan, self._about, self._console = run, plan, about, console
+        self._marks = Marks(run)
+        # Ports that nobody chose are free ones: a stack that runs on this machine must not be in the way.
+        self._environ = {f"TOOLFORMER_{service}_PORT": "0" for service in _SERVICES} | dict(environ)
+        self._services: contextlib.ExitStack | None = None
+
+    def do(self, until: str | None = None) -> None:
+        """Do what is left, to the step ``until``; the manifest is written anew after each.
+
+        Raises:
+            StepError: a step ended with another status than 0.
+            CommandError: the folder holds a run of other settings, or another process is at it; services or a gateway
+                do not start.
+        """
+        names = [step.name for step in self._plan]
+        steps = self._plan[: names.index(until) + 1] if until else self._plan
+        self._run.mkdir(parents=True, exist_ok=True)
+        with self._held(), contextlib.ExitStack() as self._services:
+            for step in steps:
+                self._marks.check(step)
+            made = False
+            up = False
+            for number, step in enumerate(steps, start=1):
+                if self._marks.done(step) and not (step.summary and made):
+                    self._say(f"[{number}/{len(steps)}] {step.name}: done already, it took {self._took(step)}", "dim")
+                    continue
+                if step.services and not up:
+                    self._start_services()
+                    up = True
+                made = True
+                self._say(f"[{number}/{len(steps)}] {step.name}: {step.title}", "bold")
+                self._do(step)
+                self._say(f"[{number}/{len(steps)}] {step.name}: done in {self._took(step)}", "green")
+                write_manifest(self._run, self._plan, self._about)
+            write_manifest(self._run, self._plan, self._about)
+
+    def _do(self, step: Step) -> None:
+        self._marks.begin(step)
+        log = self._marks.log(step)
+        with contextlib.ExitStack() as stack:
+            where: tuple[str, ...] = ()
+            if step.gateway is not None:
+                model = step.gateway
+                address = stack.enter_context(gateway_up(model, self._environ, log=log.with_suffix(".gateway.log")))
+                where = ("--gateway", address)
+            status = self._process([step.module, *map(str, (*step.arguments, *step.how)), *where], log)
+        if status:
+            how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
+            message = f"step {step.name} {how}; the end of {log}:\n{last_lines(log)}"
+            raise StepError(message, status if status > 0 else 1)
+        self._marks.end(step, versions())
+
+    def _process(self, command: Sequence[str], log: Path) -> int:
+        """``python -m COMMAND``; what it writes goes to ``log`` and is shown. Its exit status."""
+        environ = {**self._environ, "PYTHONUNBUFFERED": "1"}
+        with (
+            log.open("ab") as file,
+            subprocess.Popen(
+                [sys.executable, "-m", "cli.tethered", *command], env=environ, start_new_session=True,
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            ) as process,
+        ):  # fmt: skip
+            assert process.stdin is not None
+            assert process.stdout is not None
+            now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+            file.write(f"--- {now} python -m {' '.join(command)}\n".encode())
+            file.flush()
+            try:
+                for line in process.stdout:
+                    file.write(line)
+                    file.flush()
+                    self._show(line)
+                return process.wait()
+            finally:
+                process.stdin.close()  # ends it, if it still runs
+                try:
+                    process.wait(_STOP_SECONDS)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def _start_services(self) -> None:
+        assert self._services is not None
+        log = self._run / "logs" / "services.log"
+        log.parent.mkdir(exist_ok=True)
+        self._say(f"tool services: starting; their log: {log}", "bold")
+        self._environ |= self._services.enter_context(services_up(None, self._environ, log=log))
+        self._say("tool services: ready", "green")
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[None]:
+        with (self._run / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise CommandError(f"{self._run}: another process is at it; wait for it, or end it first") from None
+            except OSError:
+                pass  # a file system without locks
+            yield
+
+    def _took(self, step: Step) -> str:
+        return duration(self._marks.seconds(step))
+
+    def _say(self, text: str, style: str) -> None:
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+    def _show(self, line: bytes) -> None:
+        text = printable(line.decode(errors="replace").rstrip("\n"))
+        self._console.print(f"    {text}", markup=False, highlight=False, soft_wrap=True)
+
+
+def duration(seconds: float) -> str:
+    """Such as ``1:02:03``."""
+    return str(dt.timedelta(seconds=round(seconds)))

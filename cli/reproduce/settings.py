@@ -1,0 +1,101 @@
+"""What a run is: its numbers, in two settings."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+from cli.console import CommandError
+from cli.reproduce.models import Size
+
+PROJECT: Final = Path(__file__).parents[2]
+BUNDLED_BASE: Final = PROJECT / "models" / "base"
+"""The base model that comes with the project."""
+LANGUAGE_ID: Final = PROJECT / "models" / "translation-small" / "lid.ftz"
+"""The fastText classifier that comes with the project."""
+
+
+def _require(good: bool, name: str, rule: str, found: object) -> None:
+    if not good:
+        raise CommandError(f"--{name.replace('_', '-')} {rule}, not {found}")
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """The numbers that the results depend on, each with its meaning; the defaults are those of the setting ``full``.
+
+    Raises:
+        CommandError: if one cannot hold; the message names its option.
+    """
+
+    seed: Annotated[int, "of all that is drawn; each set of texts has one of its own made from it"] = 0
+    sizes: Annotated[tuple[str, ...], "base models to pretrain, each as WIDTHxLAYERS"] = ("128x3", "256x4", "384x6")
+    base: Annotated[Path | None, "start from this checkpoint and pretrain none"] = None
+
+    base_texts: Annotated[int, "texts that base models read"] = 100_000
+    pretrain_steps: Annotated[int, "steps of pretraining, of 4,096 tokens each"] = 6_500
+    pretrain_rate: Annotated[float, "learning rate of pretraining"] = 3e-3
+    positions: Annotated[int, "longest text of a base model, in tokens"] = 1_024
+    precision: Annotated[str, "of the products in training: bfloat16 or float32"] = "bfloat16"
+
+    documents: Annotated[int, "plain texts to write, on which the model teaches itself"] = 5_000
+    held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
+    tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS; as in the registry by default"] = ()
+
+    finetune_steps: Annotated[int, "steps of finetuning"] = 1_000
+    finetune_batch: Annotated[int, "texts of such a step"] = 64
+    finetune_rate: Annotated[float, "learning rate of finetuning; the paper's 1e-5 hardly moves a small model"] = 3e-4
+    measure_every: Annotated[int, "steps between two measures of perplexity on held-out texts"] = 100
+
+    suites: Annotated[tuple[str, ...], "what base, + CC and Toolformer are asked"] = ("own",)
+    count: Annotated[int, "questions in each part of a suite; most suites have two parts"] = 100
+    k: Annotated[tuple[int, ...], "how freely Toolformer may call (section 4.2 of the paper); 0: not at all"] = (0, 10)
+    chained_suites: Annotated[tuple[str, ...], "what the Toolformer of round 2 is asked"] = ("own",)
+    chained_calls: Annotated[tuple[int, ...], "calls of a completion in round 2, at most"] = (1, 2)
+
+    def __post_init__(self) -> None:
+        for one in dataclasses.fields(self):
+            value = getattr(self, one.name)
+            if isinstance(value, int | float):
+                least = 0 if one.name == "seed" else 1 if isinstance(value, int) else 1e-12
+                _require(value >= least, one.name, f"must be {'at least 0' if not least else 'above 0'}", value)
+        _require(self.precision in ("bfloat16", "float32"), "precision", "must be bfloat16 or float32", self.precision)
+        if self.base is None and not self.sizes:
+            raise CommandError("there is no model to begin with: name --sizes, or a checkpoint with --base")
+        if self.base is not None and self.sizes:
+            raise CommandError("--base takes the place of --sizes: give one of them")
+        _require(all(one >= 0 for one in self.k), "k", "must be numbers of at least 0", self.k)
+        _require(all(one >= 1 for one in self.chained_calls), "chained_calls", "must be above 0", self.chained_calls)
+        for size in self.sizes:
+            Size.parse(size)
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values; of a checkpoint its place in the project, or else its name."""
+        told = dataclasses.asdict(self)
+        if self.base is not None:
+            inside = self.base.is_relative_to(PROJECT)
+            told["base"] = self.base.relative_to(PROJECT).as_posix() if inside else self.base.name
+        return told
+
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    "full": Setting(),
+    "short": Setting(
+        sizes=(),
+        base=BUNDLED_BASE,
+        documents=150,
+        held_out_documents=40,
+        tau=("0",),  # few calls gain a whole nat, and some texts must be left to train on
+        finetune_steps=20,
+        finetune_batch=16,
+        measure_every=10,
+        count=6,
+        chained_suites=("own-two-calls",),
+    ),
+}
+"""``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs."""
+
+SHORT_NOTE: Final = "Setting short: it shows that the loop runs from end to end. Its figures mean nothing."

@@ -1,0 +1,95 @@
+"""``toolformer up`` in the service of another command: services, or a gateway, for as long as a block of code runs."""
+
+from __future__ import annotations
+
+import contextlib
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from cli.components import SERVICES, load_registry, service_components
+from cli.console import CommandError
+
+_STOP_SECONDS: Final = 40.0
+"""How long they may take to stop; `toolformer up` itself gives them less."""
+_LAST_LINES: Final = 15
+
+
+@contextlib.contextmanager
+def services_up(
+    tools: Sequence[str] | None, environ: Mapping[str, str], *, log: Path | None = None
+) -> Iterator[dict[str, str]]:
+    """The services of ``tools`` (by default all that nobody moved elsewhere) as processes that end with this one,
+    however it ends. Gives the variables that tell others where they are.
+
+    Args:
+        tools: names of tools or services.
+        environ: the environment they start in; their ports are read from it.
+        log: the file that their log goes to, by default this process's standard error.
+
+    Raises:
+        CommandError: they do not start.
+    """
+    services = service_components(load_registry(environ), tools, environ)
+    names = {service: tool for tool, service in SERVICES.items()}
+    told = {f"TOOLFORMER_{one.name.upper()}_PORT": str(one.port) for one in services}
+    told |= {f"TOOLFORMER_TOOL_{names[one.name].upper()}_URL": one.url for one in services}
+    if not services:
+        yield told
+        return
+    chosen = ",".join(one.name for one in services)  # by name: `up` leaves out what was moved, as these were
+    with _up(["--no-gateway", "--tools", chosen], {**environ, **told}, "the tool services", log):
+        yield told
+
+
+@contextlib.contextmanager
+def gateway_up(model: Path, environ: Mapping[str, str], *, log: Path | None = None) -> Iterator[str]:
+    """A gateway for ``model`` on a free port; the tool services are those that ``environ`` names. Gives its address.
+
+    Raises:
+        CommandError: it does not start.
+    """
+    with _up(["--model", str(model), "--port", "0"], environ, "the gateway", log) as address:
+        yield address
+
+
+@contextlib.contextmanager
+def _up(arguments: Sequence[str], environ: Mapping[str, str], what: str, log: Path | None) -> Iterator[str]:
+    """``toolformer up ARGUMENTS``; the address that it says is ready."""
+    with contextlib.ExitStack() as stack:
+        errors = stack.enter_context(log.open("ab")) if log else None
+        process = stack.enter_context(
+            subprocess.Popen(
+                [sys.executable, "-m", "cli.tethered", "cli", "up", *arguments],
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=dict(environ),
+                start_new_session=True,  # the terminal's Ctrl-C is for us to pass on
+            )
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            # `up` has a deadline of its own, and ends where it passes.
+            ready = next((line for line in process.stdout if line.startswith("ready: ")), None)
+            if ready is None:
+                raise CommandError(f"{what} did not start; {_why(log)}")
+            yield ready.removeprefix("ready: ").strip()
+        finally:
+            process.stdin.close()  # the sign to stop
+            try:
+                process.wait(_STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _why(log: Path | None) -> str:
+    return f"the end of {log}:\n{last_lines(log)}" if log else "their log above says why"
+
+
+def last_lines(log: Path, count: int = _LAST_LINES) -> str:
+    """The last lines of a file, those of its end only if it is long."""
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - (1 << 16)))
+        lines = file.read().decode(errors="replace").splitlines()
+    return "\n".join(lines[-count:])

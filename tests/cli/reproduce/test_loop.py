@@ -1,0 +1,143 @@
+"""The whole loop, tiny, with real services, models and gateways; killed in the middle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors import safe_open
+
+from tests.cli.command import gone, is_listening, run, toolformer
+from tests.training_jobs.servers import tool_services
+from tests.training_jobs.stages.tiny_run import write_model
+from toolformer.tools import ToolRegistry
+
+_OFF = "".join(f"[{name}]\nenabled = false\n" for name in ("Calendar", "WikiSearch", "QA", "MT"))
+_SHORT_PROMPT = """
+[Calculator]
+task = 'Put calls, "[Calculator(1)]", into a text.'
+demonstrations = [{ input = "One is 1.", output = "One is [Calculator(1)] 1." }]
+sampling_threshold = 0.001
+max_positions = 4
+max_samples = 8
+max_input_tokens = 4
+"""
+_TINY = {
+    "--documents": "30", "--held-out-documents": "4", "--tau": "-9", "--finetune-steps": "2", "--finetune-batch": "2",
+    "--measure-every": "1", "--precision": "float32", "--count": "1",
+}  # fmt: skip
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process started, and theirs."""
+    children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [*children, *(one for child in children for one in descendants(child))]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)  # a minute of work, on cores that others use too
+async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: Path) -> None:
+    (tmp_path / "tools.toml").write_text(_OFF + _SHORT_PROMPT)
+    env = {"TOOLFORMER_TOOLS": str(tmp_path / "tools.toml")}
+    base = write_model(tmp_path / "base", tool="Calculator", positions=1024)
+    folder = tmp_path / "run"
+    command = ["reproduce", "--setting", "short", "--base", str(base), "--out", str(folder)]
+    command += ["--suites", "own-two-calls", "own-articles", *(text for option in _TINY.items() for text in option)]
+
+    async with toolformer(*command, env=env) as begun:
+        await begun.line_with(r"^\[6/13\] finetune-toolformer:")
+        await begun.line_with(r"held-out texts")
+        started = descendants(begun.process.pid)
+        begun.process.send_signal(signal.SIGKILL)
+        await begun.process.wait()
+    assert len(started) == 3, "the step, a service, and what keeps that running"
+    for pid in started:
+        await gone(pid)
+    ports = re.findall(r"listening on http://127\.0\.0\.1:(\d+)", (folder / "logs" / "services.log").read_text())
+    assert len(ports) == 1
+
+    async with toolformer(*command, env=env) as going_on:
+        for number in range(6, 14):  # each of them within the deadline of a wait
+            await going_on.line_with(rf"^\[{number}/13\] \S+: done in ")
+        assert await going_on.ended() == 0
+    log = going_on.log
+    assert re.findall(r"^\[(\d+)/13\] \S+: done already", log, re.MULTILINE) == ["1", "2", "3", "4", "5"]
+    assert "annotate Calculator" not in log.partition("calls-2")[0], "what was done is not done again"
+    ports += re.findall(r"listening on http://127\.0\.0\.1:(\d+)", (folder / "logs" / "services.log").read_text())
+    assert not any(is_listening(int(port)) for port in ports)
+
+    _check_products(folder)
+    status, _, log = await run(*command, env=env)
+    assert status == 0
+    assert log.count("done already") == 13
+    assert "tool services" not in log, "nothing is started for nothing"
+
+
+def _check_products(folder: Path) -> None:
+    told: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    steps = told["steps"]
+    assert told["complete"]
+    assert len(steps) == 13
+    for step in steps.values():
+        for name, product in step["products"].items():
+            assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == product["sha256"]
+    assert steps["texts"]["counts"] == {"documents": 30}
+    of_tool = steps["calls"]["counts"]["tools"]["Calculator"]
+    assert 0 < of_tool["kept"] <= of_tool["candidates"]
+    examples = steps["calls"]["counts"]["texts"]
+    assert examples > 0
+    for name in ("finetune-cc", "finetune-toolformer"):
+        assert (steps[name]["counts"]["examples"], steps[name]["counts"]["steps"]) == (examples, 2)
+    assert steps["evaluate-toolformer"]["counts"] == {"answers": 4, "failed": 0, "texts": {"own-articles": 1}}
+    assert told["settings"]["base"] == "base", "no path of this machine"
+
+    table = (folder / "model" / "results.md").read_text()
+    assert table.startswith("Setting short: ")
+    rows = [line.split(" | ")[0].strip("| ") for line in table.split("### ")[1].splitlines() if line.startswith("|")]
+    assert rows[2:] == [
+        "base (disabled)", "+ CC (disabled)", "Toolformer (disabled)", "Toolformer",
+        "Toolformer, round 2, k = 10", "Toolformer, round 2, k = 10, 2 calls",
+    ]  # fmt: skip
+    assert "own articles" in table
+    assert "Setting short" in (folder / "model" / "results.html").read_text()
+    # Both rounds start from the base model, so only C* of both rounds tells them apart.
+    earlier = (folder / "model" / "round-1" / "merge" / "with_calls.jsonl").read_text()
+    assert len(earlier.splitlines()) == examples
+
+
+@pytest.mark.slow
+async def test_base_models_of_a_size_are_made_with_services_that_run_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    command = [
+        "reproduce",
+        "--sizes",
+        "16x1",
+        "32x1",
+        "--base-texts",
+        "60",
+        "--pretrain-steps",
+        "2",
+        "--positions",
+        "64",
+    ]
+    command += ["--positions", "64", "--precision", "float32", "--documents", "3", "--held-out-documents", "2"]
+    command += ["--out", str(folder)]
+    with tool_services() as registry:
+        env = {f"TOOLFORMER_TOOL_{tool.name.upper()}_URL": tool.url for tool in ToolRegistry(registry)}
+        status, _, log = await run(*command, "--until", "pretrain-16x1", env=env)
+    assert status == 0, log
+    assert "pretrain: 2/2 steps, loss " in log
+    told = json.loads((folder / "manifest.json").read_text())
+    assert not told["complete"]
+    assert list(told["steps"]) == ["base-corpus", "texts", "held-out", "pretrain-16x1"]
+    assert told["steps"]["base-corpus"]["counts"]["drawn_texts"] == 60
+    model = folder / "16x1" / "pretrain" / "model"
+    with safe_open(model / "model.safetensors", framework="pt") as weights:
+        sizes = [weights.get_tensor(name).numel() for name in weights.keys()]  # noqa: SIM118
+    assert told["steps"]["pretrain-16x1"]["counts"]["parameters"] == sum(sizes)
+    assert json.loads((model / "config.json").read_text())["n_embd"] == 16

@@ -1,0 +1,126 @@
+"""The plan: steps in an order in which each has what it needs; settings and what they refuse."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from cli.console import CommandError
+from cli.reproduce.models import Size
+from cli.reproduce.options import add_options, chosen
+from cli.reproduce.plan import Step, plan
+from cli.reproduce.settings import SETTINGS, Setting
+from tests.cli.command import run
+
+
+def setting(*arguments: str, name: str = "full") -> Setting:
+    """What these options make of a setting."""
+    parser = argparse.ArgumentParser()
+    add_options(parser)
+    return chosen(name, parser.parse_args(arguments))
+
+
+def option(step: Step, name: str) -> list[str]:
+    """The values of an option."""
+    at = step.arguments.index(name) + 1
+    behind = [str(one) for one in step.arguments[at:]]
+    return behind[: next((n for n, one in enumerate(behind) if one.startswith("--")), None)]
+
+
+def test_every_step_has_what_it_needs_before_it(tmp_path: Path) -> None:
+    steps = plan(SETTINGS["full"], tmp_path)
+    assert len({step.name for step in steps}) == len(steps)
+    made: set[Path] = set()
+    for step in steps:
+        own = set(step.arguments[step.arguments.index("--out") + 1 :][:1] if "--out" in step.arguments else ())
+        own |= set(step.arguments[step.arguments.index("--run") + 1 :][:1] if "--run" in step.arguments else ())
+        for path in (*step.arguments, *([step.gateway] if step.gateway else [])):
+            if isinstance(path, Path) and path.is_relative_to(tmp_path) and path not in own | set(step.products):
+                assert any(one == path or path in one.parents for one in made), f"{step.name} lacks {path}"
+        made |= set(step.products)
+
+
+def test_one_model_goes_through_the_paper_in_its_order(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"n_positions": 512}')
+    steps = plan(setting("--base", str(tmp_path), "--k", "0", "1", "10"), tmp_path / "run", "a note")
+    assert [step.name for step in steps] == [
+        "texts", "held-out", "calls", "report", "finetune-cc", "finetune-toolformer", "evaluate-base", "evaluate-cc",
+        "evaluate-toolformer", "calls-2", "finetune-toolformer-2", "evaluate-toolformer-2", "table",
+    ]  # fmt: skip
+    known = {step.name: step for step in steps}
+    cc, star = known["finetune-cc"], known["finetune-toolformer"]
+    differ = {(str(one), str(other)) for one, other in zip(cc.arguments, star.arguments, strict=True) if one != other}
+    assert len(differ) == 2, "only the texts and the folder"
+    assert option(star, "--sequence-length") == ["512"], "no more than the given model has"
+    assert option(known["evaluate-base"], "--k") == option(known["evaluate-cc"], "--k") == ["0"]
+    assert option(known["evaluate-toolformer"], "--k") == ["0", "1", "10"]
+    assert option(known["evaluate-toolformer-2"], "--max-calls") == ["1", "2"]
+    assert option(known["evaluate-toolformer-2"], "--k") == ["10"]
+    assert option(known["calls-2"], "--model") == [str(tmp_path / "run" / "model" / "toolformer" / "model")]
+    assert [step.name for step in steps if step.gateway] == [name for name in known if name.startswith("evaluate")]
+    assert all(step.services for step in steps if step.gateway or step.module == "training_jobs.stages")
+    assert option(known["table"], "--note") == ["a note"]
+
+
+def test_sizes_are_told_apart_and_put_on_one_page(tmp_path: Path) -> None:
+    steps = plan(setting("--sizes", "128x3", "256x4"), tmp_path)
+    labels = [option(step, "--label") for step in steps if step.module == "training_jobs.evaluate"]
+    assert labels[2] == ["Toolformer 128x3"]
+    assert len({str(label) for label in labels}) == 8
+    assert [step.name for step in steps][-1] == "scaling"
+    assert [step.name for step in steps].count("base-corpus") == 1
+    seeds = {
+        option(step, "--seed")[0] for step in steps if step.module in ("training_jobs.base", "training_jobs.corpus")
+    }
+    assert seeds == {"0", "1", "2"}, "texts to read, to annotate and to hold out are different ones"
+
+
+def test_texts_of_more_than_one_shard(tmp_path: Path) -> None:
+    [texts] = [step for step in plan(setting("--documents", "2001"), tmp_path) if step.name == "texts"]
+    assert [path.name for path in texts.products] == [*(f"generated-000{n}.json.gz" for n in range(3)), "truth.jsonl"]
+
+
+def test_each_number_has_an_option() -> None:
+    made = setting("--seed", "3", "--tau", "1.0", "QA=0.5", "--finetune-rate", "1e-4", name="short")
+    assert (made.seed, made.tau, made.finetune_rate) == (3, ("1.0", "QA=0.5"), 1e-4)
+    assert made.documents == SETTINGS["short"].documents
+    assert setting("--sizes", "64x1", name="short").base is None
+    assert setting("--base", "models/x").sizes == ()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--documents", "0"), "--documents must be above 0, not 0"),
+        (("--seed", "-1"), "--seed must be at least 0, not -1"),
+        (("--precision", "float8"), "--precision must be bfloat16 or float32, not float8"),
+        (("--sizes", "100x2"), "--sizes: '100x2' is no size: write WIDTHxLAYERS"),
+        (("--sizes", "256x0"), "--sizes: '256x0' is no size"),
+        (("--sizes", "64x2", "--base", "x"), "--base takes the place of --sizes"),
+        (("--chained-calls", "0"), "--chained-calls must be above 0"),
+    ],
+)
+def test_what_cannot_hold_is_refused_by_name(arguments: tuple[str, ...], told: str) -> None:
+    with pytest.raises(CommandError) as refused:
+        setting(*arguments)
+    assert str(refused.value).startswith(told)
+
+
+def test_sizes_have_whole_heads() -> None:
+    assert (Size.parse("384x6").heads, Size.parse("384x6").rotary_dim) == (6, 32)
+    assert (Size.parse("32x1").heads, Size.parse("32x1").rotary_dim) == (1, 16)
+
+
+async def test_the_command_lists_its_steps_and_refuses_in_one_line(tmp_path: Path) -> None:
+    status, out, _ = await run("reproduce", "--out", str(tmp_path / "run"), "--list")
+    assert status == 0
+    assert "evaluate-toolformer-2-384x6" in out
+    assert not (tmp_path / "run").exists(), "to look makes nothing"
+    status, _, log = await run("reproduce", "--base", str(tmp_path), "--list")
+    assert (status, log.count("\n")) == (1, 1)
+    assert "holds no checkpoint" in log
+    status, _, log = await run("reproduce", "--until", "finetune")
+    assert (status, log.count("\n")) == (1, 1)
+    assert "--until: there is no step 'finetune'; the steps: base-corpus, texts" in log
