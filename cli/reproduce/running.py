@@ -51,7 +51,6 @@ class Runner:
         self._marks = Marks(run)
         # Ports that nobody chose are free ones: a stack that runs on this machine must not be in the way.
         self._environ = {f"TOOLFORMER_{service}_PORT": "0" for service in _SERVICES} | dict(environ)
-        self._services: contextlib.ExitStack | None = None
 
     def do(self, until: str | None = None) -> None:
         """Do what is left, to the step ``until``; the manifest is written anew after each.
@@ -64,18 +63,16 @@ class Runner:
         names = [step.name for step in self._plan]
         steps = self._plan[: names.index(until) + 1] if until else self._plan
         self._run.mkdir(parents=True, exist_ok=True)
-        with self._held(), contextlib.ExitStack() as self._services:
+        with self._held(), contextlib.ExitStack() as stack:
             for step in steps:
                 self._marks.check(step)
-            made = False
-            up = False
+            made = up = False
             for number, step in enumerate(steps, start=1):
                 if self._marks.done(step) and not (step.summary and made):
                     self._say(f"[{number}/{len(steps)}] {step.name}: done already, it took {self._took(step)}", "dim")
                     continue
                 if step.services and not up:
-                    self._start_services()
-                    up = True
+                    up = self._start_services(stack)
                 made = True
                 self._say(f"[{number}/{len(steps)}] {step.name}: {step.title}", "bold")
                 self._do(step)
@@ -127,13 +124,14 @@ class Runner:
                 except subprocess.TimeoutExpired:
                     os.killpg(process.pid, signal.SIGKILL)
 
-    def _start_services(self) -> None:
-        assert self._services is not None
+    def _start_services(self, stack: contextlib.ExitStack) -> bool:
+        """Start them for as long as ``stack`` lasts; whatever runs from now on is told where they are."""
         log = self._run / "logs" / "services.log"
         log.parent.mkdir(exist_ok=True)
         self._say(f"tool services: starting; their log: {log}", "bold")
-        self._environ |= self._services.enter_context(services_up(None, self._environ, log=log))
+        self._environ |= stack.enter_context(services_up(None, self._environ, log=log))
         self._say("tool services: ready", "green")
+        return True
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[None]:
