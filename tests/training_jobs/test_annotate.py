@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -151,6 +152,18 @@ class TestDocuments:
         [long] = self.annotator().annotate([Document("l", "One is 1. " * 200)], seed=0)
         assert long.dropped[NOT_READ] > 500
         assert all(candidate.position < 200 for candidate in long.candidates)
+
+    def test_calls_where_words_begin(self) -> None:
+        text = "A(1) is 1234.5 and\n567,  or  8"
+        low = CALLS.model_copy(update={"sampling_threshold": 0.0, "max_positions": 100})
+        [anywhere] = self.annotator(low).annotate([Document("1", text)], seed=0)
+        [words] = self.annotator(low, before_words=True).annotate([Document("1", text)], seed=0)
+        # A word's space belongs to it, and there is no second place behind that.
+        begins = {match.start() for match in re.finditer(r"(?<!\s)\s|(?<=\n)|^", text)}
+        assert {candidate.offset for candidate in words.candidates} <= begins
+        assert {candidate.offset for candidate in anywhere.candidates} > begins - {0}
+        by_place = inputs_by_position(anywhere)
+        assert all(by_place[place] == inputs for place, inputs in inputs_by_position(words).items())
 
     def test_no_position_above_the_threshold(self) -> None:
         [one] = self.annotator(CALLS.model_copy(update={"sampling_threshold": 0.999})).annotate(

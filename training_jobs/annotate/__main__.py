@@ -11,7 +11,7 @@ import argparse
 from collections.abc import Sequence
 
 from toolformer.tools import ToolRegistry
-from training_jobs.stages.annotating import BATCH_TOKENS, CHUNK, annotate_tools
+from training_jobs.stages.annotating import BATCH_TOKENS, CHUNK, add_before_words, annotate_tools
 from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
 from training_jobs.stages.models import add_model, model_choice
 from training_jobs.stages.rounds import is_later_round
@@ -38,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--begin-of-text", action="store_true", help="the prompt stands behind the model's begin-of-text token"
     )
+    add_before_words(parser)
     add_model(parser)
     add_running(parser, chunk=CHUNK)
     run_command(parser, _run, arguments)
@@ -54,6 +55,7 @@ def _run(options: argparse.Namespace) -> None:
         temperature=options.temperature,
         batch_tokens=options.batch_tokens,
         begin_of_text=options.begin_of_text,
+        before_words=options.before_words,
         earlier_calls=registry if is_later_round(folder) else None,
         chunk_documents=options.chunk,
     )

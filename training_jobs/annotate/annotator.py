@@ -14,7 +14,7 @@ from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import OPEN
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate.earlier_calls import outside
-from training_jobs.annotate.prompted import Position, PromptedDocument, prompted
+from training_jobs.annotate.prompted import Position, PromptedDocument, begins_word, prompted
 from training_jobs.annotate.sampled import REPEATED, SampledCalls
 from training_jobs.records import Annotated, Candidate, Document
 
@@ -28,13 +28,16 @@ class AnnotateSettings:
 
     ``batch_tokens``: tokens of documents that are read together, padding and all; memory grows with it.
     ``temperature``: of the samples. ``begin_of_text``: whether the prompt stands behind the model's begin-of-text
-    token; Llama and others expect that, GPT-J does not need it. ``earlier_calls``: the tools whose calls may stand in
+    token; Llama and others expect that, GPT-J does not need it. ``before_words``: only where a word begins, for a
+    vocabulary that spells most words and all numbers with several tokens; the paper tries every token, which GPT-J's
+    vocabulary makes nearly the same. ``earlier_calls``: the tools whose calls may stand in
     the texts already, from an earlier round; none is put inside one."""
 
     batch_tokens: int = 8_192
     temperature: float = 1.0
     begin_of_text: bool = False
     earlier_calls: ToolRegistry | None = None
+    before_words: bool = False
 
     def __post_init__(self) -> None:
         if self.batch_tokens < 1 or not 0 < self.temperature < math.inf:
@@ -92,11 +95,15 @@ class Annotator:
 
     def _prompted(self, text: str) -> PromptedDocument | None:
         asked = prompted(text, self._tokenizer, room=self._room)
-        tools = self._settings.earlier_calls
-        if asked is None or tools is None:
-            return asked
-        free = outside(text, tools)
-        return replace(asked, positions=tuple(position for position in asked.positions if free[position.offset]))
+        if asked is None:
+            return None
+        positions = asked.positions
+        if (tools := self._settings.earlier_calls) is not None:
+            free = outside(text, tools)
+            positions = tuple(position for position in positions if free[position.offset])
+        if self._settings.before_words:
+            positions = tuple(position for position in positions if begins_word(text, position.offset))
+        return replace(asked, positions=positions)
 
     def _annotate(self, batch: Sequence[tuple[Document, PromptedDocument]], seed: int) -> list[Annotated]:
         reading = self._model.read(self._prompt, [asked.text for _, asked in batch], self._opening)

@@ -66,6 +66,11 @@ def _positions(text: str, own: Sequence[int], shown: Sequence[int], tokenizer: B
     return list(found.values())
 
 
+def begins_word(text: str, at: int) -> bool:
+    """Whether a word begins at character ``at``: its space is part of it, as in the vocabulary of GPT-2."""
+    return at == 0 or text[at - 1] == "\n" or (text[at].isspace() and not text[at - 1].isspace())
+
+
 def _borders(ids: Sequence[int], tokenizer: ByteLevelTokenizer) -> list[int]:
     """How many bytes stand before each token."""
     lengths = [len(tokenizer.token_bytes(token)) for token in ids]

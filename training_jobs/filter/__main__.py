@@ -57,6 +57,11 @@ def add_strictness(parser: argparse.ArgumentParser) -> None:
         help="costs from the registry, or from how long the calls of RUN/execute took, the calculator's being 1",
     )
     group.add_argument(
+        "--given-inputs",
+        action="store_true",
+        help="keep a call only if the numbers of its input (of MT's the whole input) stand in the text before it",
+    )
+    group.add_argument(
         "--no-begin-of-text", action="store_true", help="texts do not stand behind the model's begin-of-text token"
     )
 
@@ -69,7 +74,7 @@ def strictness(options: argparse.Namespace, registry: ToolRegistry, costs: dict[
     """
     tau = dict(options.tau)
     registry.select([name for name in tau if name])
-    return Strictness(tau, options.cost_weight, costs)
+    return Strictness(tau, options.cost_weight, costs, options.given_inputs)
 
 
 def _run(options: argparse.Namespace) -> None:

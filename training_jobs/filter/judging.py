@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from dataclasses import dataclass
 from typing import Final, Self
 
@@ -12,25 +13,30 @@ from training_jobs.records import KEPT, Annotated, Candidate
 BELOW: Final = "gain below threshold"
 LOOKS_AHEAD: Final = "looks ahead"
 """The input stands in the text, but not before the call: whoever writes the call there cannot know it."""
+NOT_GIVEN: Final = "input not given"
+"""What the call asks with does not stand in the text before it, and that was required."""
 NO_RESULT: Final = "no result: {code}"
 NOT_EXECUTED: Final = "not executed"
 NOT_SCORED: Final = "not scored"
+
+_NUMBER: Final = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
 class Thresholds:
     """What a call must do to be kept: lower the loss by ``gain`` nats (``tau_f``) and, where ``input_from_before``, not
-    take its input from behind itself."""
+    take its input from behind itself. ``given_inputs`` goes further than the paper, for every tool: see `is_given`."""
 
     gain: float
     input_from_before: bool = False
+    given_inputs: bool = False
 
     @classmethod
-    def of(cls, tool: Tool, *, tau: float | None = None, cost_weight: float = 0.0) -> Self:
+    def of(cls, tool: Tool, *, tau: float | None = None, cost_weight: float = 0.0, given_inputs: bool = False) -> Self:
         """The thresholds of ``tool``: ``tau`` (by default the registry's ``tau_f``) and ``cost_weight`` nats for each
         unit of what a call of it costs."""
         threshold = tool.filter_threshold if tau is None else tau
-        return cls(threshold + cost_weight * tool.cost, tool.input_from_before)
+        return cls(threshold + cost_weight * tool.cost, tool.input_from_before, given_inputs)
 
 
 def judge(annotated: Annotated, thresholds: Thresholds) -> Annotated:
@@ -53,6 +59,21 @@ def looks_ahead(text: str, candidate: Candidate) -> bool:
     return bool(wanted) and wanted in text and wanted not in text[: candidate.offset]
 
 
+def is_given(text: str, candidate: Candidate, *, whole: bool) -> bool:
+    """Whether the text before the call has what the call asks with: its input as a ``whole``, or each number in it.
+
+    While it annotates, the model has read the text to its end, so a call may be made of numbers that come later, or of
+    none that come at all, and still help: its result begins like the number that follows."""
+    before = text[: candidate.offset]
+    if whole:
+        return candidate.input.strip() in before
+    return set(_numbers(candidate.input)) <= set(_numbers(before))
+
+
+def _numbers(text: str) -> list[str]:
+    return [number.replace(",", "") for number in _NUMBER.findall(text)]
+
+
 def _judged(candidate: Candidate, text: str, thresholds: Thresholds) -> Candidate:
     # Rounded as it is written to a file, so that a verdict is the same from memory and from there.
     judged = dataclasses.replace(candidate, gain=gain(candidate))
@@ -66,4 +87,6 @@ def _verdict(candidate: Candidate, text: str, thresholds: Thresholds) -> str:
         return candidate.verdict or NOT_SCORED
     if thresholds.input_from_before and looks_ahead(text, candidate):
         return LOOKS_AHEAD
+    if thresholds.given_inputs and not is_given(text, candidate, whole=thresholds.input_from_before):
+        return NOT_GIVEN
     return KEPT if candidate.gain >= thresholds.gain else BELOW

@@ -1,7 +1,8 @@
 """How many calls are right, before the filter and after it, where the calls that help are known.
 
 They are known of generated texts only (``truth.jsonl``; see ``training_jobs.corpus.generated``); no stage reads them. A
-call is right if its tool is to be called at its place and the result has the answer that the text goes on with."""
+call is right if its result has the answer that its tool is to give there, and it stands right before that answer or
+between two words of it: where a translation begins as many do, the call helps with what is the sentence's own."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ from pathlib import Path
 
 from rich.table import Table
 
+from training_jobs.annotate.prompted import begins_word
 from training_jobs.demonstrations.execute import says
 from training_jobs.merge.kept import records
 from training_jobs.merge.paragraphs import paragraph_of, paragraph_start
@@ -52,7 +54,7 @@ class Precision:
 
 
 def measure(files: Mapping[str, Path], truth: Path, *, reach: int = 0) -> dict[str, Precision]:
-    """Judge each tool's filtered calls by ``truth``. A call may stand up to ``reach`` characters before the answer.
+    """Judge each tool's filtered calls by ``truth``. A call may stand up to ``reach`` characters before the answer too.
 
     Raises:
         StageError: if a file cannot be read.
@@ -66,7 +68,7 @@ def measure(files: Mapping[str, Path], truth: Path, *, reach: int = 0) -> dict[s
             whole, start = starts.get(record.document.id, (record.document.id, 0))
             truths = [one for one in known.get(whole, ()) if one.tool == tool]
             for candidate in record.candidates:
-                right = _right(candidate, start, truths, reach)
+                right = _right(record.document.text, candidate, start, truths, reach)
                 counts.proposed += 1
                 counts.proposed_right += right
                 counts.kept += candidate.verdict == KEPT
@@ -74,9 +76,11 @@ def measure(files: Mapping[str, Path], truth: Path, *, reach: int = 0) -> dict[s
     return found
 
 
-def _right(candidate: Candidate, start: int, truths: Iterable[_Truth], reach: int) -> bool:
+def _right(text: str, candidate: Candidate, start: int, truths: Iterable[_Truth], reach: int) -> bool:
+    at = start + candidate.offset
+    between_words = begins_word(text, candidate.offset)
     return any(
-        0 <= one.offset - start - candidate.offset <= reach
+        (one.offset - reach <= at <= one.offset or (between_words and one.offset < at < one.offset + len(one.answer)))
         and candidate.output is not None
         and says(candidate.output, one.answer)
         for one in truths

@@ -24,7 +24,7 @@ from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.filter.__main__ import add_strictness, strictness
 from training_jobs.merge.__main__ import add_rule, merge_rule
-from training_jobs.stages.annotating import BATCH_TOKENS, annotate_tools
+from training_jobs.stages.annotating import BATCH_TOKENS, add_before_words, annotate_tools
 from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.executing import execute_tools
@@ -66,6 +66,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--batch-tokens", type=positive, default=BATCH_TOKENS, help=f"tokens annotated together ({BATCH_TOKENS:,})"
     )
+    add_before_words(parser)
     parser.add_argument("--concurrency", type=positive, default=4, help="batches of calls under way at once (4)")
     parser.add_argument(
         "--patience", type=finite, default=600.0, metavar="SECONDS", help="how long to wait for a service (600)"
@@ -103,6 +104,7 @@ def _run(options: argparse.Namespace) -> None:
         temperature=options.temperature,
         batch_tokens=options.batch_tokens,
         earlier_calls=later,
+        before_words=options.before_words,
         chunk_documents=options.chunk,
     )
     cache = CacheSettings.read(os.environ)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,7 +30,7 @@ _OF_TOOL: Final = {
 
 @dataclass(frozen=True, slots=True)
 class AnnotateJob:
-    """Asks ``model`` for calls of ``tool``. ``earlier_calls``: see `AnnotateSettings`."""
+    """Asks ``model`` for calls of ``tool``. ``earlier_calls``, ``before_words``: see `AnnotateSettings`."""
 
     model: ModelChoice
     tool: Tool
@@ -38,6 +39,7 @@ class AnnotateJob:
     batch_tokens: int = BATCH_TOKENS
     begin_of_text: bool = False
     earlier_calls: ToolRegistry | None = None
+    before_words: bool = False
 
     def settings(self) -> dict[str, Any]:
         """See :class:`~training_jobs.stages.work.Job`."""
@@ -49,12 +51,15 @@ class AnnotateJob:
             "batch_tokens": self.batch_tokens,
             "begin_of_text": self.begin_of_text,
             "earlier_calls": sorted(self.earlier_calls.names()) if self.earlier_calls else None,
+            "before_words": self.before_words,
         }
 
     def open(self, say: Say) -> _Annotating:
         """See :class:`~training_jobs.stages.work.Job`."""
         model, tokenizer = self.model.load()
-        settings = AnnotateSettings(self.batch_tokens, self.temperature, self.begin_of_text, self.earlier_calls)
+        settings = AnnotateSettings(
+            self.batch_tokens, self.temperature, self.begin_of_text, self.earlier_calls, self.before_words
+        )
         try:
             with server_trouble():
                 return _Annotating(Annotator(model, tokenizer, self.tool, settings), model, self.seed)
@@ -78,6 +83,15 @@ class _Annotating:
         close_model(self.model)
 
 
+def add_before_words(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the same name to a command line."""
+    parser.add_argument(
+        "--before-words",
+        action="store_true",
+        help="calls only where a word begins, for a vocabulary of very short tokens (the bundled models')",
+    )
+
+
 def annotate_tools(
     folder: RunFolder,
     tools: Sequence[Tool],
@@ -89,6 +103,7 @@ def annotate_tools(
     batch_tokens: int = BATCH_TOKENS,
     begin_of_text: bool = False,
     earlier_calls: ToolRegistry | None = None,
+    before_words: bool = False,
     chunk_documents: int = CHUNK,
 ) -> bool:
     """Annotate each tool's documents; whether all outputs are whole.
@@ -98,9 +113,7 @@ def annotate_tools(
     """
     stages = []
     for tool in tools:
-        job = AnnotateJob(
-            model, tool, seed, temperature, batch_tokens, begin_of_text=begin_of_text, earlier_calls=earlier_calls
-        )
+        job = AnnotateJob(model, tool, seed, temperature, batch_tokens, begin_of_text, earlier_calls, before_words)
         source, target = folder.file("corpus", tool.name), folder.target("annotate", tool.name)
         stages.append(Stage(f"annotate {tool.name}", source, target, job, chunk_documents))
     return run_stages(stages, running)

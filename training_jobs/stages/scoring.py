@@ -100,16 +100,19 @@ class _Judging:
 @dataclass(frozen=True, slots=True)
 class Strictness:
     """What a call must gain: ``tau_f + cost_weight * cost``. ``tau`` and ``cost``, by tool, stand in for the
-    registry's ``tau_f`` and cost; ``tau`` under the name ``""`` for those of all tools."""
+    registry's ``tau_f`` and cost; ``tau`` under the name ``""`` for those of all tools. ``given_inputs``: see
+    `Thresholds`."""
 
     tau: Mapping[str, float] = field(default_factory=dict)
     cost_weight: float = 0.0
     cost: Mapping[str, float] = field(default_factory=dict)
+    given_inputs: bool = False
 
     def of(self, tool: Tool) -> Thresholds:
         """The thresholds of ``tool``."""
         priced = tool.model_copy(update={"cost": self.cost.get(tool.name, tool.cost)})
-        return Thresholds.of(priced, tau=self.tau.get(tool.name, self.tau.get("")), cost_weight=self.cost_weight)
+        tau = self.tau.get(tool.name, self.tau.get(""))
+        return Thresholds.of(priced, tau=tau, cost_weight=self.cost_weight, given_inputs=self.given_inputs)
 
 
 def score_tools(
