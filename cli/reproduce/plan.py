@@ -144,12 +144,13 @@ class _Plan:
         texts: tuple[Argument, ...] = _shards(self.run / "texts", self.setting.documents)
         texts = ("--round", "2", "--earlier", first) if later else (*texts, "--language-id", LANGUAGE_ID)
         name = "calls-2" if later else "calls"
+        numbers = {"seed": self.setting.seed, "chunk": self.setting.chunk}
         title = "the Toolformer adds calls to C*" if later else "the base model adds calls to C"
         return Step(
             model.step(name),
             title,
             "training_jobs.stages",
-            (*texts, "--run", folder.path, "--model", teacher, "--seed", str(self.setting.seed), *self._strictness()),
+            (*texts, "--run", folder.path, "--model", teacher, *_options(numbers), *self._strictness()),
             tuple(folder.merged / file for file in _MERGED),
             how=("--workers", str(usable_cpus())),
             inputs=() if later else (LANGUAGE_ID, *self._given(model)),

@@ -43,6 +43,7 @@ class Setting:
 
     documents: Annotated[int, "plain texts to write, on which the model teaches itself"] = 5_000
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
+    chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
     tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS; as in the registry by default"] = ()
 
     finetune_steps: Annotated[int, "steps of finetuning"] = 1_000
@@ -88,7 +89,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         base=BUNDLED_BASE,
         documents=150,
         held_out_documents=40,
-        tau=("0",),  # few calls gain a whole nat, and some texts must be left to train on
+        chunk=16,
+        tau=("0.5",),  # of so few texts some must be left to train on
         finetune_steps=20,
         finetune_batch=16,
         measure_every=10,

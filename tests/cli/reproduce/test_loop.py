@@ -13,6 +13,7 @@ import pytest
 from safetensors import safe_open
 
 from tests.cli.command import gone, is_listening, run, toolformer
+from tests.cli.reproduce.processes import descendants
 from tests.training_jobs.servers import tool_services
 from tests.training_jobs.stages.tiny_run import write_model
 from toolformer.tools import ToolRegistry
@@ -31,12 +32,6 @@ _TINY = {
     "--documents": "30", "--held-out-documents": "4", "--tau": "-9", "--finetune-steps": "2", "--finetune-batch": "2",
     "--measure-every": "1", "--precision": "float32", "--count": "1",
 }  # fmt: skip
-
-
-def descendants(pid: int) -> list[int]:
-    """The processes that a process started, and theirs."""
-    children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-    return [*children, *(one for child in children for one in descendants(child))]
 
 
 @pytest.mark.slow
