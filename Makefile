@@ -6,7 +6,7 @@ TORCH ?= cpu
 SETTING ?= full
 BIN := $(VENV)/bin
 PINS := requirements/torch-$(TORCH).txt requirements/dev.txt requirements/service-wiki_search-nodeps.txt
-ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli bench evaluation-harness
+ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli cli-remote bench evaluation-harness
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-fast test-containers lint format proto bench evaluate reproduce lock clean
@@ -36,7 +36,7 @@ test-fast: setup ## the tests that take seconds
 	$(BIN)/python -m pytest -m "not slow and not containers"
 
 test-containers: setup ## build the images, run the compose stack and its tests; needs a Docker engine
-	$(BIN)/python -m pytest -m containers tests/containers
+	$(BIN)/python -m pytest -m containers tests/containers $(CONTAINERS)
 
 lint: setup ## ruff and strict types
 	$(BIN)/ruff check .

@@ -273,7 +273,11 @@ _forward(app, "reproduce", "cli.reproduce", "The whole loop, from texts to the t
 _forward(jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.")
 _forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.")
 _forward(jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.")
-_forward(jobs, "run", "cli.jobs_run", "From texts to C*: all stages, one after the other.", "training_jobs.stages")
+_forward(
+    jobs, "run", "cli.jobs_run",
+    "From texts to C*: all stages, one after the other; or one: `run STAGE --on local|docker|k8s`.",
+    "training_jobs.stages",
+)  # fmt: skip
 _forward(jobs, "annotate", "training_jobs.annotate", "Ask a model where calls may stand in texts, and which.")
 _forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.")
 _forward(jobs, "filter", "training_jobs.filter", "Keep the calls that help to predict what follows.")

@@ -149,6 +149,8 @@ def _embed(index: Path, model: Model, source: str, kind: Kind, show_progress: bo
             if not blocks.has(number):
                 blocks.write(number, model.retriever.embed_passages(block).to(torch.float16).numpy())
             progress.advance(bar, len(block))
+            done = number * BLOCK_PASSAGES + len(block)
+            logger.info("%s of %s passages are embedded", f"{done:,}", f"{len(passages):,}")
         manifest = Manifest(
             source=source,
             retriever=model.settings.retriever_digest,

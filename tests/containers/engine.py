@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,18 @@ from typing import Any, Final
 
 ROOT: Final = Path(__file__).parents[2]
 HERE: Final = Path(__file__).parent
+
+
+_OUTSIDE: Final = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|[Cc]ould not resolve|i/o timeout|"
+    r"[Cc]onnection (?:reset|refused|timed out)|ReadTimeoutError|NewConnectionError|TLS handshake timeout|"
+    r"failed to resolve source metadata|\b50[234] (?:Bad|Service|Gateway)|no space left on device"
+)
+
+
+def not_ours(words: str) -> str | None:
+    """The line of a failed build's ``words`` that says that the network or the disk failed and not the project."""
+    return next((line.strip() for line in words.splitlines() if _OUTSIDE.search(line)), None)
 
 
 @cache

@@ -37,7 +37,7 @@ def test_images_share_their_head(image: str) -> None:
     stage = last_stage(read(dockerfile(image)))
     reference = last_stage(read(dockerfile("gateway")))
     shared = 6 if image in WITH_TORCH else 3
-    own = [one.rest.removesuffix(" AS service") for one in stage[:shared]]
+    own = [one.rest.removesuffix(" AS packages") for one in stage[:shared]]
     assert own == [one.rest for one in reference[:shared]]
     assert own[0] == "python:3.11-slim"
 

@@ -42,6 +42,7 @@ _EXAMPLES = """
 toolformer jobs run --up WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
 toolformer jobs run texts.jsonl --run RUN --model models/base --tools Calculator Calendar
 toolformer jobs run --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-weight 0.05
+toolformer jobs run annotate --on k8s --dry-run   (one stage, here, in a container or on a cluster; --help)
 """
 
 

@@ -1,0 +1,106 @@
+"""The options of ``toolformer jobs run STAGE``, and which way is taken."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import shlex
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+STAGES: Final = ("corpus", "annotate", "execute", "filter", "merge", "finetune", "evaluate")
+"""Each is the module ``training_jobs.<stage>``."""
+
+_ONLY_ON: Final = {"docker": ("compose", "project"), "k8s": ("kustomize", "context", "replace")}
+
+_DESCRIPTION: Final = """\
+Start one stage, follow its log, and end with its exit status. Options that are not listed here are the stage's own
+(`python -m training_jobs.STAGE --help` lists them); in a container they take the place of those in docker-compose.yml
+or k8s/jobs. Ctrl-C stops the stage; what it finished is kept, and the same command goes on."""
+
+_EXAMPLES: Final = """
+examples:
+  toolformer jobs run annotate --run RUN --model models/base
+  toolformer jobs run merge --on docker
+  toolformer jobs run filter --on docker --run /runs/run --tau 0.5
+  toolformer jobs run annotate --on k8s --context my-cluster
+  toolformer jobs run annotate --on k8s --kustomize k8s/overlays/jobs-gpu --dry-run
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The options that are not the stage's own."""
+    parser = argparse.ArgumentParser(
+        prog="toolformer jobs run",
+        usage="toolformer jobs run STAGE [--on local|docker|k8s] [--dry-run] [options] [the stage's own options]",
+        description=_DESCRIPTION,
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("stage", choices=STAGES, metavar="STAGE", help=", ".join(STAGES))
+    parser.add_argument(
+        "--on",
+        choices=("local", "docker", "k8s"),
+        default="local",
+        help="local: a process here (default); docker: a container beside the compose stack; k8s: a Job of the cluster",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print what would be started, and start nothing")
+    docker = parser.add_argument_group("--on docker")
+    docker.add_argument(
+        "--compose",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help="compose file, again for more (docker-compose.yml)",
+    )
+    docker.add_argument("--project", metavar="NAME", help="the stack's name, whose networks and volumes are used")
+    k8s = parser.add_argument_group("--on k8s")
+    k8s.add_argument("--kustomize", type=Path, metavar="DIR", help="folder with the jobs' manifests (k8s/jobs)")
+    k8s.add_argument("--context", metavar="NAME", help="of the kubeconfig; by default the current one")
+    k8s.add_argument("--replace", action="store_true", help="stop and delete a job of that name that still runs")
+    return parser
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Start the stage that ``arguments`` name; its exit status, or 130 where it was stopped.
+
+    Raises:
+        CommandError: it cannot be started, or was lost from sight.
+        SystemExit: wrong options (2), or what a stage in this process ends with.
+    """
+    parser = make_parser()
+    options, own = parser.parse_known_args(arguments)
+    for place, names in _ONLY_ON.items():
+        for name in names:
+            if options.on != place and getattr(options, name):
+                parser.error(f"--{name} is for --on {place}")
+    module = f"training_jobs.{options.stage}"
+    if options.on == "local":
+        if options.dry_run:
+            print(shlex.join(["python", "-m", module, *own]))
+            return 0
+        return _in_this_process(module, own)
+    # Whoever ends this command by SIGTERM wants the stage ended as well.
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        if options.on == "docker":
+            from cli.stage_run.on_docker import run_in_docker
+
+            return run_in_docker(options.stage, own, options.compose, options.project, dry_run=options.dry_run)
+        from cli.stage_run.on_kubernetes import run_in_kubernetes
+
+        return run_in_kubernetes(
+            options.stage, own, options.kustomize, options.context, dry_run=options.dry_run, replace=options.replace
+        )
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _in_this_process(module: str, arguments: list[str]) -> int:
+    found = importlib.import_module(module)
+    if hasattr(found, "__path__"):
+        found = importlib.import_module(f"{module}.__main__")
+    return int(found.main(arguments) or 0)
