@@ -22,15 +22,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         several = get_origin(kind) is tuple
         if several or isinstance(kind, UnionType):
             kind = get_args(kind)[0]
+        name = f"--{one.name.replace('_', '-')}"
         values = ", ".join(f"{name} {_told(getattr(setting, one.name))}" for name, setting in SETTINGS.items())
-        group.add_argument(
-            f"--{one.name.replace('_', '-')}",
-            type=kind,
-            nargs="+" if several else None,
-            default=argparse.SUPPRESS,
-            metavar=_SHOWN[kind],
-            help=f"{meaning} ({values})",
-        )
+        told: dict[str, Any] = {"default": argparse.SUPPRESS, "help": f"{meaning} ({values})"}
+        if kind is bool:
+            group.add_argument(name, action=argparse.BooleanOptionalAction, **told)
+        else:
+            group.add_argument(name, type=kind, nargs="+" if several else None, metavar=_SHOWN[kind], **told)
 
 
 def chosen(name: str, options: argparse.Namespace) -> Setting:
@@ -56,4 +54,6 @@ def _told(value: Any) -> str:
         return " ".join(map(str, value)) or "none"
     if isinstance(value, Path):
         return value.relative_to(PROJECT).as_posix()
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return "none" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -159,7 +159,9 @@ class _Plan:
         )
 
     def _strictness(self) -> tuple[str, ...]:
-        return ("--tau", *self.setting.tau) if self.setting.tau else ()
+        chosen = {"--before-words": self.setting.before_words, "--given-inputs": self.setting.given_inputs}
+        tau = ("--tau", *self.setting.tau) if self.setting.tau else ()
+        return (*(option for option, wanted in chosen.items() if wanted), *tau)
 
     def _report(self, model: LoopModel) -> Step:
         round_, out = model.folder / "round-1", model.folder / "round-1" / "precision.json"

@@ -45,6 +45,8 @@ class Setting:
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
     tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS; as in the registry by default"] = ()
+    before_words: Annotated[bool, "calls may stand only where a word begins"] = True
+    given_inputs: Annotated[bool, "numbers in a call's input must stand in the text before it"] = True
 
     finetune_steps: Annotated[int, "steps of finetuning"] = 1_000
     finetune_batch: Annotated[int, "texts of such a step"] = 64
@@ -60,7 +62,7 @@ class Setting:
     def __post_init__(self) -> None:
         for one in dataclasses.fields(self):
             value = getattr(self, one.name)
-            if isinstance(value, int | float):
+            if isinstance(value, int | float) and not isinstance(value, bool):
                 least = 0 if one.name == "seed" else 1 if isinstance(value, int) else 1e-12
                 _require(value >= least, one.name, f"must be {'at least 0' if not least else 'above 0'}", value)
         _require(self.precision in ("bfloat16", "float32"), "precision", "must be bfloat16 or float32", self.precision)

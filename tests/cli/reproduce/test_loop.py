@@ -42,6 +42,7 @@ async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: P
     base = write_model(tmp_path / "base", tool="Calculator", positions=1024)
     folder = tmp_path / "run"
     command = ["reproduce", "--setting", "short", "--base", str(base), "--out", str(folder)]
+    command += ["--no-before-words", "--no-given-inputs"]  # the model is a random one
     command += ["--suites", "own-two-calls", "own-articles", *(text for option in _TINY.items() for text in option)]
 
     async with toolformer(*command, env=env) as begun:

@@ -13,6 +13,7 @@ from cli.reproduce.options import add_options, chosen
 from cli.reproduce.plan import Step, plan
 from cli.reproduce.settings import SETTINGS, Setting
 from tests.cli.command import run
+from training_jobs.stages.__main__ import make_parser as stages_parser
 
 
 def setting(*arguments: str, name: str = "full") -> Setting:
@@ -75,6 +76,17 @@ def test_sizes_are_told_apart_and_put_on_one_page(tmp_path: Path) -> None:
         option(step, "--seed")[0] for step in steps if step.module in ("training_jobs.base", "training_jobs.corpus")
     }
     assert seeds == {"0", "1", "2"}, "texts to read, to annotate and to hold out are different ones"
+
+
+def test_what_a_call_must_be_is_told_to_both_rounds(tmp_path: Path) -> None:
+    told = setting("--sizes", "64x1", "--tau", "1.0", "QA=0.5", "--no-given-inputs")
+    calls = [step for step in plan(told, tmp_path) if step.module == "training_jobs.stages"]
+    assert [step.name for step in calls] == ["calls-64x1", "calls-2-64x1"]
+    for step in calls:
+        assert option(step, "--tau") == ["1.0", "QA=0.5"]
+        assert "--before-words" in step.arguments
+        assert "--given-inputs" not in step.arguments
+        stages_parser().parse_args([str(one) for one in (*step.arguments, *step.how)])
 
 
 def test_texts_of_more_than_one_shard(tmp_path: Path) -> None:
