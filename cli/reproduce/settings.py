@@ -6,10 +6,11 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 
 from cli.console import CommandError
 from cli.reproduce.models import Size
+from training_jobs.finetune.recipe import Schedule
 
 PROJECT: Final = Path(__file__).parents[2]
 BUNDLED_BASE: Final = PROJECT / "models" / "base"
@@ -38,6 +39,8 @@ class Setting:
     base_texts: Annotated[int, "texts that base models read"] = 100_000
     pretrain_steps: Annotated[int, "steps of pretraining, of 4,096 tokens each"] = 6_500
     pretrain_rate: Annotated[float, "learning rate of pretraining"] = 3e-3
+    pretrain_warmup: Annotated[int, "steps in which it rises"] = 200
+    pretrain_cooldown: Annotated[float, "last share of the steps, in which it falls"] = 0.2
     positions: Annotated[int, "longest text of a base model, in tokens"] = 1_024
     precision: Annotated[str, "of the products in training: bfloat16 or float32"] = "bfloat16"
 
@@ -51,6 +54,8 @@ class Setting:
     finetune_steps: Annotated[int, "steps of finetuning"] = 1_000
     finetune_batch: Annotated[int, "texts of such a step"] = 64
     finetune_rate: Annotated[float, "learning rate of finetuning; the paper's 1e-5 hardly moves a small model"] = 3e-4
+    finetune_schedule: Annotated[str, "how it goes on after the first tenth: constant, linear or cosine"] = "constant"
+    mask_results: Annotated[bool, "leave what tools answered out of the loss; the paper does not"] = False
     measure_every: Annotated[int, "steps between two measures of perplexity on held-out texts"] = 100
 
     suites: Annotated[tuple[str, ...], "what base, + CC and Toolformer are asked"] = ("own",)
@@ -65,7 +70,9 @@ class Setting:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 least = 0 if one.name == "seed" else 1 if isinstance(value, int) else 1e-12
                 _require(value >= least, one.name, f"must be {'at least 0' if not least else 'above 0'}", value)
-        _require(self.precision in ("bfloat16", "float32"), "precision", "must be bfloat16 or float32", self.precision)
+        for name, known in (("precision", ("bfloat16", "float32")), ("finetune_schedule", get_args(Schedule))):
+            value = getattr(self, name)
+            _require(value in known, name, f"must be one of {', '.join(known)}", value)
         if self.base is None and not self.sizes:
             raise CommandError("there is no model to begin with: name --sizes, or a checkpoint with --base")
         if self.base is not None and self.sizes:

@@ -13,6 +13,8 @@ from cli.reproduce.options import add_options, chosen
 from cli.reproduce.plan import Step, plan
 from cli.reproduce.settings import SETTINGS, Setting
 from tests.cli.command import run
+from training_jobs.evaluate.options import parser as evaluate_parser
+from training_jobs.finetune.__main__ import make_parser as finetune_parser
 from training_jobs.stages.__main__ import make_parser as stages_parser
 
 
@@ -86,7 +88,23 @@ def test_what_a_call_must_be_is_told_to_both_rounds(tmp_path: Path) -> None:
         assert option(step, "--tau") == ["1.0", "QA=0.5"]
         assert "--before-words" in step.arguments
         assert "--given-inputs" not in step.arguments
-        stages_parser().parse_args([str(one) for one in (*step.arguments, *step.how)])
+
+
+def test_the_jobs_know_the_options_that_they_are_given(tmp_path: Path) -> None:
+    parsers = {
+        "training_jobs.stages": stages_parser(),
+        "training_jobs.finetune": finetune_parser(),
+        "training_jobs.evaluate": evaluate_parser(),
+    }
+    steps = plan(setting("--sizes", "64x1", "--mask-results", "--finetune-schedule", "cosine"), tmp_path)
+    known = [
+        parsers[step.module].parse_args([str(one) for one in (*step.arguments, *step.how)])
+        for step in steps
+        if step.module in parsers
+    ]
+    assert len(known) == 9
+    trained = [options for options in known if hasattr(options, "mask_results")]
+    assert [(options.mask_results, options.schedule) for options in trained] == [(True, "cosine")] * 3
 
 
 def test_texts_of_more_than_one_shard(tmp_path: Path) -> None:
@@ -107,7 +125,11 @@ def test_each_number_has_an_option() -> None:
     [
         (("--documents", "0"), "--documents must be above 0, not 0"),
         (("--seed", "-1"), "--seed must be at least 0, not -1"),
-        (("--precision", "float8"), "--precision must be bfloat16 or float32, not float8"),
+        (("--precision", "float8"), "--precision must be one of bfloat16, float32, not float8"),
+        (
+            ("--finetune-schedule", "falling"),
+            "--finetune-schedule must be one of constant, linear, cosine, not falling",
+        ),
         (("--sizes", "100x2"), "--sizes: '100x2' is no size: write WIDTHxLAYERS"),
         (("--sizes", "256x0"), "--sizes: '256x0' is no size"),
         (("--sizes", "64x2", "--base", "x"), "--base takes the place of --sizes"),
