@@ -11,15 +11,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Final
 
 from rich.table import Table
 
 from training_jobs.annotate.prompted import begins_word
 from training_jobs.demonstrations.execute import says
-from training_jobs.merge.kept import records
+from training_jobs.merge.choosing import MergeRule, chosen
+from training_jobs.merge.kept import gather, records
 from training_jobs.merge.paragraphs import paragraph_of, paragraph_start
 from training_jobs.records import KEPT, Annotated, Candidate
 from training_jobs.stages.errors import StageError
+
+_USUAL_RULE: Final = MergeRule()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +41,8 @@ class Precision:
     proposed_right: int = 0
     kept: int = 0
     kept_right: int = 0
+    merged: int = 0
+    merged_right: int = 0
 
     @property
     def before(self) -> float:
@@ -48,19 +54,33 @@ class Precision:
         """Of the calls that were kept, the share that is right; 0 if there are none."""
         return self.kept_right / self.kept if self.kept else 0.0
 
+    @property
+    def in_texts(self) -> float:
+        """Of the calls that stand in C*, the share that is right; 0 if there are none."""
+        return self.merged_right / self.merged if self.merged else 0.0
+
     def as_json(self) -> dict[str, int | float]:
         """Counts and shares."""
-        return {**asdict(self), "precision_before": round(self.before, 4), "precision_after": round(self.after, 4)}
+        shares = {"before": self.before, "after": self.after, "in_texts": self.in_texts}
+        return {**asdict(self), **{f"precision_{name}": round(share, 4) for name, share in shares.items()}}
 
 
-def measure(files: Mapping[str, Path], truth: Path, *, reach: int = 0) -> dict[str, Precision]:
-    """Judge each tool's filtered calls by ``truth``. A call may stand up to ``reach`` characters before the answer too.
+def measure(
+    files: Mapping[str, Path], truth: Path, *, reach: int = 0, rule: MergeRule = _USUAL_RULE
+) -> dict[str, Precision]:
+    """Judge each tool's filtered calls by ``truth``, and those that ``rule`` leaves in the texts. A call may stand up
+    to ``reach`` characters before the answer too.
 
     Raises:
         StageError: if a file cannot be read.
     """
     known = _read(truth)
     starts = _paragraph_starts(files)
+    merged = {
+        (id_, call.tool, call.offset, call.input)
+        for id_, calls in gather(files, lambda _: None).calls.items()
+        for call in chosen(calls, rule)
+    }
     found: dict[str, Precision] = {}
     for tool, path in files.items():
         found[tool] = counts = Precision()
@@ -69,10 +89,14 @@ def measure(files: Mapping[str, Path], truth: Path, *, reach: int = 0) -> dict[s
             truths = [one for one in known.get(whole, ()) if one.tool == tool]
             for candidate in record.candidates:
                 right = _right(record.document.text, candidate, start, truths, reach)
+                kept = candidate.verdict == KEPT
+                stays = kept and (whole, tool, start + candidate.offset, candidate.input) in merged
                 counts.proposed += 1
                 counts.proposed_right += right
-                counts.kept += candidate.verdict == KEPT
-                counts.kept_right += right and candidate.verdict == KEPT
+                counts.kept += kept
+                counts.kept_right += right and kept
+                counts.merged += stays
+                counts.merged_right += right and stays
     return found
 
 
@@ -90,11 +114,13 @@ def _right(text: str, candidate: Candidate, start: int, truths: Iterable[_Truth]
 def printed(found: Mapping[str, Precision]) -> Table:
     """The table for a terminal."""
     table = Table(title="calls at a right place with the right answer", box=None, pad_edge=False)
-    for number, name in enumerate(["tool", "proposed", "right", "kept", "right", "precision before", "after"]):
+    columns = ["tool", "proposed", "right", "share", "kept", "right", "share", "in C*", "right", "share"]
+    for number, name in enumerate(columns):
         table.add_column(name, justify="right" if number else "left")
     for tool, one in found.items():
-        counts = (f"{number:,}" for number in (one.proposed, one.proposed_right, one.kept, one.kept_right))
-        table.add_row(tool, *counts, f"{one.before:.2f}", f"{one.after:.2f}")
+        before = (f"{one.proposed:,}", f"{one.proposed_right:,}", f"{one.before:.2f}")
+        after = (f"{one.kept:,}", f"{one.kept_right:,}", f"{one.after:.2f}")
+        table.add_row(tool, *before, *after, f"{one.merged:,}", f"{one.merged_right:,}", f"{one.in_texts:.2f}")
     return table
 
 

@@ -204,5 +204,26 @@ def test_precision_counts_what_stands_in_the_right_place_with_the_right_answer(t
     found = measure(files, truth)["Calculator"]
     assert (found.proposed, found.proposed_right, found.kept, found.kept_right) == (6, 2, 3, 1)
     assert (found.before, found.after) == (2 / 6, 1 / 3)
+    # The third is the first written otherwise, so both stand in the text; a call written twice would once.
+    assert (found.merged, found.merged_right, found.in_texts) == (3, 1, 1 / 3)
     assert measure(files, truth, reach=3)["Calculator"].kept_right == 2
     assert measure(files, truth)["QA"].after == 0
+
+
+def test_a_call_inside_the_answer_is_right_where_a_word_begins_and_counts_once_in_the_text(tmp_path: Path) -> None:
+    text = '"Ruhetag: Montag." means: Closing day: Monday.'
+    begins, inside = text.index(" Closing"), text.index(" Monday")
+    said = "Closing day: Monday."
+    calls = [
+        candidate(begins, "Ruhetag: Montag.", said, 0.6),
+        candidate(inside, "Ruhetag: Montag.", said, 1.9),
+        candidate(inside + 3, "Ruhetag", said, 0.7),
+        candidate(text.index(" means"), "Montag", said, 0.8),
+    ]
+    files = {"MT": write(tmp_path, "MT", {"d": (text, calls)})}
+    truth = tmp_path / "truth.jsonl"
+    call = {"tool": "MT", "offset": begins, "input": "Ruhetag: Montag.", "answer": "Closing day: Monday"}
+    truth.write_text(json.dumps({"id": "d", "calls": [call]}) + "\n")
+    found = measure(files, truth)["MT"]
+    assert (found.kept, found.kept_right) == (4, 2)
+    assert (found.merged, found.merged_right) == (3, 1)
