@@ -7,6 +7,7 @@ published, ``pytorch_model.bin``."""
 from __future__ import annotations
 
 import json
+import shutil
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,7 @@ def save(model: GPTJ, directory: Path) -> None:
     model.config.save(directory)
     partial = directory / "model.safetensors.partial"
     save_file(_to_published(model), partial, metadata={"format": "pt"})
+    shutil.copymode(directory / "config.json", partial)  # safetensors lets nobody but the owner read: no server may
     partial.replace(directory / "model.safetensors")
 
 

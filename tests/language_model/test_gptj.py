@@ -34,6 +34,7 @@ def test_logits_equal_transformers(config: GPTJConfig, tmp_path: Path) -> None:
 
     ours = random_model(config, spread=0.08)
     ours.save_pretrained(tmp_path)
+    assert (tmp_path / "model.safetensors").stat().st_mode == (tmp_path / "config.json").stat().st_mode
     theirs = transformers.GPTJForCausalLM.from_pretrained(tmp_path, dtype=torch.float32).eval()
     ids = tokens(config, 3, 50)
     with torch.no_grad():
