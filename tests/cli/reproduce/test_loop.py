@@ -6,13 +6,14 @@ import hashlib
 import json
 import re
 import signal
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from safetensors import safe_open
 
-from tests.cli.command import gone, is_listening, run, toolformer
+from tests.cli.command import gone, is_listening, toolformer
 from tests.cli.reproduce.processes import descendants
 from tests.training_jobs.servers import tool_services
 from tests.training_jobs.stages.tiny_run import write_model
@@ -32,6 +33,15 @@ _TINY = {
     "--documents": "30", "--held-out-documents": "4", "--tau": "-9", "--finetune-steps": "2", "--finetune-batch": "2",
     "--measure-every": "1", "--precision": "float32", "--count": "1",
 }  # fmt: skip
+
+
+async def log_of(command: Sequence[str], env: Mapping[str, str], steps: Iterable[int] = ()) -> str:
+    """What a run that ends well says; each of ``steps`` is done within the deadline of a wait."""
+    async with toolformer(*command, env=env) as running:
+        for number in steps:
+            await running.line_with(rf"^\[{number}/\d+\] \S+: done in ")
+        assert await running.ended() == 0, running.log
+    return running.log
 
 
 @pytest.mark.slow
@@ -57,19 +67,14 @@ async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: P
     ports = re.findall(r"listening on http://127\.0\.0\.1:(\d+)", (folder / "logs" / "services.log").read_text())
     assert len(ports) == 1
 
-    async with toolformer(*command, env=env) as going_on:
-        for number in range(6, 14):  # each of them within the deadline of a wait
-            await going_on.line_with(rf"^\[{number}/13\] \S+: done in ")
-        assert await going_on.ended() == 0
-    log = going_on.log
+    log = await log_of(command, env, range(6, 14))
     assert re.findall(r"^\[(\d+)/13\] \S+: done already", log, re.MULTILINE) == ["1", "2", "3", "4", "5"]
     assert "annotate Calculator" not in log.partition("calls-2")[0], "what was done is not done again"
     ports += re.findall(r"listening on http://127\.0\.0\.1:(\d+)", (folder / "logs" / "services.log").read_text())
     assert not any(is_listening(int(port)) for port in ports)
 
     _check_products(folder)
-    status, _, log = await run(*command, env=env)
-    assert status == 0
+    log = await log_of(command, env)
     assert log.count("done already") == 13
     assert "tool services" not in log, "nothing is started for nothing"
 
@@ -107,6 +112,7 @@ def _check_products(folder: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 async def test_base_models_of_a_size_are_made_with_services_that_run_elsewhere(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     command = [
@@ -125,8 +131,7 @@ async def test_base_models_of_a_size_are_made_with_services_that_run_elsewhere(t
     command += ["--out", str(folder)]
     with tool_services() as registry:
         env = {f"TOOLFORMER_TOOL_{tool.name.upper()}_URL": tool.url for tool in ToolRegistry(registry)}
-        status, _, log = await run(*command, "--until", "pretrain-16x1", env=env)
-    assert status == 0, log
+        log = await log_of([*command, "--until", "pretrain-16x1"], env, range(1, 5))
     assert "pretrain: 2/2 steps, loss " in log
     told = json.loads((folder / "manifest.json").read_text())
     assert not told["complete"]
