@@ -37,7 +37,7 @@ class Setting:
     base: Annotated[Path | None, "start from this checkpoint and pretrain none"] = None
 
     base_texts: Annotated[int, "texts that base models read"] = 100_000
-    pretrain_steps: Annotated[int, "steps of pretraining, of 4,096 tokens each"] = 6_500
+    pretrain_steps: Annotated[int, "steps of pretraining, of 4,096 tokens each"] = 5_500
     pretrain_rate: Annotated[float, "learning rate of pretraining"] = 3e-3
     pretrain_warmup: Annotated[int, "steps in which it rises"] = 200
     pretrain_cooldown: Annotated[float, "last share of the steps, in which it falls"] = 0.2
@@ -47,7 +47,7 @@ class Setting:
     documents: Annotated[int, "plain texts to write, on which the model teaches itself"] = 5_000
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
-    tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS; as in the registry by default"] = ()
+    tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = ("0.5",)
     before_words: Annotated[bool, "calls may stand only where a word begins"] = True
     given_inputs: Annotated[bool, "numbers in a call's input must stand in the text before it"] = True
 
@@ -99,7 +99,6 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         documents=150,
         held_out_documents=40,
         chunk=16,
-        tau=("0.5",),  # of so few texts some must be left to train on
         finetune_steps=20,
         finetune_batch=16,
         measure_every=10,
