@@ -48,14 +48,17 @@ def precision(file: Path) -> Counts:
 
 
 def finetuning(texts: Path, out: Path) -> Counts:
-    """Training examples, steps done, and the best perplexity of held-out texts."""
+    """Training examples, steps done, and the perplexity of held-out texts: before the first step, and the best after,
+    which is that of the checkpoint that was taken."""
     curve: list[Mapping[str, Any]] = [json.loads(line) for line in _lines(out / "curve.jsonl")]
-    measured = [line["eval_perplexity"] for line in curve if "eval_perplexity" in line]
+    measured = {line["step"]: line["eval_perplexity"] for line in curve if "eval_perplexity" in line}
+    best = min((step for step in measured if step), key=lambda step: measured[step])
     return {
         "examples": len(_lines(texts)),
         "steps": max(line["step"] for line in curve),
-        "first_perplexity": measured[0] if measured else None,
-        "best_perplexity": min(measured, default=None),
+        "perplexity_before": measured.get(0),
+        "best_step": best,
+        "best_perplexity": measured[best],
     }
 
 

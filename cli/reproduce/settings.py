@@ -73,6 +73,8 @@ class Setting:
         for name, known in (("precision", ("bfloat16", "float32")), ("finetune_schedule", get_args(Schedule))):
             value = getattr(self, name)
             _require(value in known, name, f"must be one of {', '.join(known)}", value)
+        rule = f"must be at most the {self.finetune_steps} of --finetune-steps"
+        _require(self.measure_every <= self.finetune_steps, "measure_every", rule, self.measure_every)
         if self.base is None and not self.sizes:
             raise CommandError("there is no model to begin with: name --sizes, or a checkpoint with --base")
         if self.base is not None and self.sizes:

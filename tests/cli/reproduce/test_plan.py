@@ -130,6 +130,7 @@ def test_each_number_has_an_option() -> None:
             ("--finetune-schedule", "falling"),
             "--finetune-schedule must be one of constant, linear, cosine, not falling",
         ),
+        (("--finetune-steps", "9"), "--measure-every must be at most the 9 of --finetune-steps, not 100"),
         (("--sizes", "100x2"), "--sizes: '100x2' is no size: write WIDTHxLAYERS"),
         (("--sizes", "256x0"), "--sizes: '256x0' is no size"),
         (("--sizes", "64x2", "--base", "x"), "--base takes the place of --sizes"),
