@@ -53,6 +53,9 @@ def run_in_kubernetes(
                 followed.pods.finish(_LAST_WORDS_SECONDS)
             say(f"{stage} was stopped; what it finished is kept, and the same command goes on")
             return 130
+        finally:
+            if followed:
+                followed.pods.leave()
 
 
 class _Followed:

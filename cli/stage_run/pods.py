@@ -34,6 +34,7 @@ class Pods:
         self._cluster, self._namespace = cluster, namespace
         self._threads: dict[str, threading.Thread] = {}
         self._over: defaultdict[str, threading.Event] = defaultdict(threading.Event)
+        self._left = threading.Event()
         self._said: set[tuple[str, str]] = set()
         self.last_failure = 0
         """The exit status of the container that failed last."""
@@ -70,6 +71,11 @@ class Pods:
             thread.join(max(0.0, deadline - time.monotonic()))
             if thread.is_alive():
                 say(f"the log of {name} could not be read to its end; kubectl -n {self._namespace} logs {name}")
+        self.leave()
+
+    def leave(self) -> None:
+        """Follow no log any longer."""
+        self._left.set()
 
     def _once(self, pod: str, words: str) -> None:
         if (pod, words) not in self._said:
@@ -79,7 +85,7 @@ class Pods:
     def _follow(self, pod: Pod, over: threading.Event) -> None:
         name, log = pod["metadata"]["name"], LogLines()
         prefix = f"[{_shown(pod)}] " if _index(pod) is not None else ""
-        while True:
+        while not self._left.is_set():
             ended = over.is_set()  # asked before the log is read: then nothing was written since
             try:
                 for line in log.fresh(self._cluster.log(name, self._namespace, log.since()), ended=ended):
@@ -94,7 +100,7 @@ class Pods:
             except BrokenPipeError:
                 return  # nobody reads on; what becomes of the Job is told nevertheless
             except CommandError:
-                time.sleep(_AGAIN_SECONDS)  # whether the cluster is lost says who looks at the Job
+                self._left.wait(_AGAIN_SECONDS)  # whether the cluster is lost says who looks at the Job
 
 
 def _index(pod: Pod) -> str | None:

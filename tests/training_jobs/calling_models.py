@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 from collections.abc import Callable, Sequence
@@ -49,7 +50,7 @@ def calling_model(tokenizer: ByteLevelTokenizer, seed: int, *, tool: str = "A", 
     anything."""
     size = -(-tokenizer.vocab_size // 8) * 8
     config = GPTJConfig(size, positions, 32, 2, 2, rotary_dim=8, bos_token_id=0, eos_token_id=0)
-    model = random_model(config, seed=1_000 + seed, spread=0.2)
+    model = copy.deepcopy(random_model(config, seed=1_000 + seed, spread=0.2))  # others share it
     model.wte.weight *= 10  # what a token is outweighs what the layers add to it
     model.ln_f.weight.fill_(1.0)
     against = 1.7 * math.log(size / 408)  # there are as many other tokens
