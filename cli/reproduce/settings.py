@@ -47,7 +47,7 @@ class Setting:
     documents: Annotated[int, "plain texts to write, on which the model teaches itself"] = 5_000
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
-    tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = ("0.5",)
+    tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = ("0.5", "Calculator=1.0")
     before_words: Annotated[bool, "calls may stand only where a word begins"] = True
     given_inputs: Annotated[bool, "numbers in a call's input must stand in the text before it"] = True
 
