@@ -24,6 +24,9 @@ RECIPE: Final = Recipe(
     steps=12, batch=8, rate=3e-3, sequence_length=96, held_out_texts=10, evaluate_every=4, precision="float32"
 )
 
+Inputs = tuple[Path, Path, Path]
+"""Model, C* and held-out texts."""
+
 _WORDS: Final = ["One", "is", "24", "boxes", "Peru", "Lima", "“day”", "11", "so", "town"]
 
 
@@ -45,8 +48,8 @@ def texts(count: int, seed: int = 1) -> list[Merged]:
     return found
 
 
-def write_inputs(folder: Path) -> tuple[Path, Path, Path]:
-    """Model, C* and held-out texts in ``folder``."""
+def write_inputs(folder: Path) -> Inputs:
+    """What a run reads, in ``folder``."""
     model = write_model(folder / "base")
     stars, held_out = folder / "with_calls.jsonl", folder / "held_out.jsonl"
     stars.write_text("".join(text.to_line() for text in texts(40)), encoding="utf-8")
@@ -55,7 +58,7 @@ def write_inputs(folder: Path) -> tuple[Path, Path, Path]:
     return model, stars, held_out
 
 
-def options(inputs: tuple[Path, Path, Path], out: Path, recipe: Recipe = RECIPE) -> list[str]:
+def options(inputs: Inputs, out: Path, recipe: Recipe = RECIPE) -> list[str]:
     """The command's arguments."""
     model, stars, held_out = inputs
     given = ["--model", model, "--texts", stars, "--held-out", held_out, "--out", out, "--steps", recipe.steps]

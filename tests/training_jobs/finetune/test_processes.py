@@ -9,15 +9,8 @@ import pytest
 import torch
 
 from language_model.gptj import GPTJ
-from tests.training_jobs.finetune.small_run import command, curve, options, write_inputs
+from tests.training_jobs.finetune.small_run import Inputs, command, curve, options
 from training_jobs.finetune.curves import PERPLEXITY
-
-Inputs = tuple[Path, Path, Path]
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
-    return write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 @pytest.fixture(scope="module")

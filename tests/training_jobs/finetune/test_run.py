@@ -19,17 +19,10 @@ import transformers
 
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
-from tests.training_jobs.finetune.small_run import RECIPE, curve, options, texts, write_inputs
+from tests.training_jobs.finetune.small_run import RECIPE, Inputs, curve, options, texts
 from training_jobs.finetune.__main__ import main
 from training_jobs.finetune.checkpoints import forget_halves, keep_only, mark_whole, whole_steps
 from training_jobs.finetune.curves import PERPLEXITY, stopped
-
-Inputs = tuple[Path, Path, Path]
-
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> Inputs:
-    return write_inputs(tmp_path_factory.mktemp("inputs"))
 
 
 @pytest.fixture(scope="module")
