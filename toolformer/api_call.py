@@ -185,6 +185,12 @@ def splice_result(result: str, tokenizer: Tokenizer, *, max_tokens: int) -> Spli
     return SplicedResult((*ids, *tokenizer.encode(CLOSE)), text)
 
 
+def opening_id(tokenizer: Tokenizer) -> int | None:
+    """The token that begins a call behind a word; ``None`` in a vocabulary that writes it with several."""
+    ids = tokenizer.encode(OPEN)
+    return ids[0] if len(ids) == 1 else None
+
+
 def call_ids(
     call: ApiCall, tokenizer: Tokenizer, *, quoted: bool, result: str | None = None, max_result_tokens: int = 10_000
 ) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,14 +47,14 @@ def precision(file: Path) -> Counts:
     return _read(file)
 
 
-def finetuning(texts: Path, out: Path) -> Counts:
+def finetuning(texts: Sequence[Path], out: Path) -> Counts:
     """Training examples, steps done, and the perplexity of held-out texts: before the first step, and the best after,
     which is that of the checkpoint that was taken."""
     curve: list[Mapping[str, Any]] = [json.loads(line) for line in _lines(out / "curve.jsonl")]
     measured = {line["step"]: line["eval_perplexity"] for line in curve if "eval_perplexity" in line}
     best = min((step for step in measured if step), key=lambda step: measured[step])
     return {
-        "examples": len(_lines(texts)),
+        "examples": sum(len(_lines(path)) for path in texts),
         "steps": max(line["step"] for line in curve),
         "perplexity_before": measured.get(0),
         "best_step": best,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from cli.components import usable_cpus
 from cli.reproduce import counts
@@ -15,6 +15,9 @@ from training_jobs.corpus.generated import SHARD_DOCUMENTS, TRUTH_FILE
 from training_jobs.merge.writing import DOCUMENTS, SUMMARY, WITH_CALLS, WITHOUT_CALLS
 from training_jobs.stages.folder import RunFolder
 
+_FIRST_ROUND: Final[Mapping[str, str]] = {"texts": "round-1", "texts-chained": "round-1-chained"}
+"""What the base model adds calls to, and where."""
+_C_AND_C_STAR: Final = (WITHOUT_CALLS, WITH_CALLS)
 _MERGED = (WITH_CALLS, WITHOUT_CALLS, DOCUMENTS, SUMMARY)
 _WEIGHTS = ("model.safetensors", "config.json", "tokenizer.json")
 
@@ -70,6 +73,8 @@ class _Plan:
         if self.setting.sizes:
             yield self._base_corpus()
         yield self._texts("texts", "write the plain texts C", self.setting.documents, 1)
+        chained = "write plain texts in which one value follows from another"
+        yield self._texts("texts-chained", chained, self.setting.chained_documents, 3, "--chained")
         yield self._texts("held-out", "write plain texts to hold out", self.setting.held_out_documents, 2)
         for model in models:
             yield from self._loop(model)
@@ -81,15 +86,18 @@ class _Plan:
         """All that one model goes through."""
         if model.size is not None:
             yield self._pretrain(model, model.size)
-        yield self._calls(model)
-        yield self._report(model)
-        yield self._finetune(model, "cc", WITHOUT_CALLS, "finetune on C: the baseline + CC")
-        yield self._finetune(model, "toolformer", WITH_CALLS, "finetune on C*: Toolformer")
+        for texts, round_ in _FIRST_ROUND.items():
+            yield self._calls(model, texts, round_)
+            yield self._report(model, texts, round_)
+        plain, star = ([f"{round_}/merge/{file}" for round_ in _FIRST_ROUND.values()] for file in _C_AND_C_STAR)
+        yield self._finetune(model, "cc", plain, "finetune on C: the baseline + CC")
+        yield self._finetune(model, "toolformer", star, "finetune on C*: Toolformer")
         yield self._evaluate(model, "base", "base", ("--k", "0"))
         yield self._evaluate(model, "cc", "+ CC", ("--k", "0"))
         yield self._evaluate(model, "toolformer", "Toolformer", ("--k", *map(str, self.setting.k)))
-        yield self._calls(model, later=True)
-        yield self._finetune(model, "toolformer-2", WITH_CALLS, "finetune on C* of both rounds", "round-2")
+        yield self._calls_again(model)
+        both = [f"{round_}/merge/{WITH_CALLS}" for round_ in ("round-1", "round-2")]
+        yield self._finetune(model, "toolformer-2", both, "finetune on C* of both rounds")
         calls = ("--k", str(max(self.setting.k)), "--max-calls", *map(str, self.setting.chained_calls))
         yield self._evaluate(model, "toolformer-2", "Toolformer, round 2", calls, self.setting.chained_suites)
         runs = [_evaluation(model, name) for name in ("base", "cc", "toolformer", "toolformer-2")]
@@ -107,13 +115,13 @@ class _Plan:
             counts=lambda: counts.base_corpus(out),
         )
 
-    def _texts(self, name: str, title: str, documents: int, seed: int) -> Step:
+    def _texts(self, name: str, title: str, documents: int, seed: int, *more: str) -> Step:
         out = self.run / name
         return Step(
             name,
             title,
             "training_jobs.corpus",
-            ("generate", "--out", out, "--documents", str(documents), "--seed", str(self.setting.seed + seed)),
+            ("generate", "--out", out, "--documents", str(documents), "--seed", str(self.setting.seed + seed), *more),
             (*_shards(out, documents), out / TRUTH_FILE),
             counts=lambda: {"documents": documents},
         )
@@ -139,23 +147,37 @@ class _Plan:
             counts=lambda: counts.pretraining(model.base),
         )
 
-    def _calls(self, model: LoopModel, *, later: bool = False) -> Step:
-        """Annotate, execute, filter, merge: of the plain texts, or of C* of the first round."""
-        first, folder = model.folder / "round-1", RunFolder(model.folder / ("round-2" if later else "round-1"))
-        teacher = model.folder / "toolformer" / "model" if later else model.base
-        texts: tuple[Argument, ...] = _shards(self.run / "texts", self.setting.documents)
-        texts = ("--round", "2", "--earlier", first) if later else (*texts, "--language-id", LANGUAGE_ID)
-        name = "calls-2" if later else "calls"
+    def _calls(self, model: LoopModel, texts: str, round_: str) -> Step:
+        documents = self.setting.chained_documents if texts == "texts-chained" else self.setting.documents
+        return self._stages(
+            model.step(texts.replace("texts", "calls")),
+            "the base model adds calls to C" + (", one after another" if texts == "texts-chained" else ""),
+            RunFolder(model.folder / round_),
+            (*_shards(self.run / texts, documents), "--language-id", LANGUAGE_ID),
+            model.base,
+            (LANGUAGE_ID, *self._given(model)),
+        )
+
+    def _calls_again(self, model: LoopModel) -> Step:
+        """Round 2: of the texts in which one value follows from another."""
+        title, folder = "the Toolformer adds calls to C*", RunFolder(model.folder / "round-2")
+        texts = ("--round", "2", "--earlier", model.folder / _FIRST_ROUND["texts-chained"])
+        return self._stages(model.step("calls-2"), title, folder, texts, model.folder / "toolformer" / "model")
+
+    def _stages(
+        self, name: str, title: str, folder: RunFolder, texts: tuple[Argument, ...], teacher: Path,
+        inputs: tuple[Path, ...] = (),
+    ) -> Step:  # fmt: skip
+        """Annotate, execute, filter, merge."""
         numbers = {"seed": self.setting.seed, "chunk": self.setting.chunk}
-        title = "the Toolformer adds calls to C*" if later else "the base model adds calls to C"
         return Step(
-            model.step(name),
+            name,
             title,
             "training_jobs.stages",
             (*texts, "--run", folder.path, "--model", teacher, *_options(numbers), *self._strictness()),
             tuple(folder.merged / file for file in _MERGED),
             how=("--workers", str(usable_cpus())),
-            inputs=() if later else (LANGUAGE_ID, *self._given(model)),
+            inputs=inputs,
             services=True,
             counts=lambda: counts.round_of_calls(folder),
         )
@@ -165,19 +187,19 @@ class _Plan:
         tau = ("--tau", *self.setting.tau) if self.setting.tau else ()
         return (*(option for option, wanted in chosen.items() if wanted), *tau)
 
-    def _report(self, model: LoopModel) -> Step:
-        round_, out = model.folder / "round-1", model.folder / "round-1" / "precision.json"
+    def _report(self, model: LoopModel, texts: str, round_: str) -> Step:
+        folder, out = model.folder / round_, model.folder / round_ / "precision.json"
         return Step(
-            model.step("report"),
+            model.step(texts.replace("texts", "report")),
             "how many of the calls are right, by what the generator knows",
             "training_jobs.report",
-            ("--run", round_, "--truth", self.run / "texts" / TRUTH_FILE, "--json", out),
+            ("--run", folder, "--truth", self.run / texts / TRUTH_FILE, "--json", out),
             (out,),
             counts=lambda: counts.precision(out),
         )
 
-    def _finetune(self, model: LoopModel, name: str, file: str, title: str, of_round: str = "round-1") -> Step:
-        out, texts = model.folder / name, model.folder / of_round / "merge" / file
+    def _finetune(self, model: LoopModel, name: str, files: Sequence[str], title: str) -> Step:
+        out, texts = model.folder / name, [model.folder / file for file in files]
         held_out = self.setting.held_out_documents
         numbers = {
             "steps": self.setting.finetune_steps,
@@ -194,7 +216,7 @@ class _Plan:
             model.step(f"finetune-{name}"),
             title,
             "training_jobs.finetune",
-            ("--model", model.base, "--texts", texts, "--out", out, *_options(numbers),
+            ("--model", model.base, "--texts", *texts, "--out", out, *_options(numbers),
              *(["--mask-results"] if self.setting.mask_results else []),
              "--held-out", *_shards(self.run / "held-out", held_out)),
             (*_checkpoint(out / "model"), out / "curve.jsonl"),

@@ -45,6 +45,7 @@ class Setting:
     precision: Annotated[str, "of the products in training: bfloat16 or float32"] = "bfloat16"
 
     documents: Annotated[int, "plain texts to write, on which the model teaches itself"] = 5_000
+    chained_documents: Annotated[int, "plain texts in which one value follows from another, for both rounds"] = 1_500
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
     tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = ("0.5", "Calculator=1.0")
@@ -99,6 +100,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         sizes=(),
         base=BUNDLED_BASE,
         documents=150,
+        chained_documents=50,
         held_out_documents=40,
         chunk=16,
         finetune_steps=20,

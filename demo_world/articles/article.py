@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from demo_world.texts.text import Text
 
@@ -70,7 +71,18 @@ class Article:
     truths: tuple[Truth, ...]
 
 
-def join(pieces: Sequence[Piece], separators: Sequence[str]) -> tuple[str, tuple[Truth, ...]]:
+class Passage(Protocol):
+    """A part of a text that knows the calls that help in it."""
+
+    @property
+    def plain(self) -> str:
+        """The text as a reader sees it."""
+
+    def truths(self, start: int = 0) -> tuple[Truth, ...]:
+        """The calls that help, where it begins at character ``start``."""
+
+
+def join(pieces: Sequence[Passage], separators: Sequence[str]) -> tuple[str, tuple[Truth, ...]]:
     """The text of ``pieces`` with ``separators`` between them, and the calls that help in it."""
     text = ""
     truths: list[Truth] = []

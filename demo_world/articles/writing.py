@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Final
 
 from demo_world.articles.addresses import address
-from demo_world.articles.article import Article, Piece, Truth, join
+from demo_world.articles.article import Article, Passage, Piece, Truth, join
+from demo_world.articles.chains import chain
 from demo_world.articles.encyclopedic import fact_piece
 from demo_world.articles.figures import figures_piece
 from demo_world.articles.phrasings import DATE_AGAIN, DATES, ENGLISH_AGAIN, NUMBER_AGAIN, TITLES
@@ -31,6 +32,8 @@ _DATED_SHARE: Final = 0.12
 _DATED_IF_NAMED: Final = 0.95
 _PIECES: Final = ((1, 2, 3, 4), (30, 36, 24, 10))
 _PARAGRAPH_SHARE: Final = 0.3
+_TOLD_SHARE: Final = 0.8
+_BESIDE_SHARES: Final = (0.4, 0.4)
 _TITLE_SHARE: Final = 0.12
 
 _PARTS: Final[Mapping[str, Callable[[datetime.date], str]]] = {
@@ -42,16 +45,16 @@ _PARTS: Final[Mapping[str, Callable[[datetime.date], str]]] = {
 }
 
 
-def articles(count: int, *, seed: int) -> Iterator[Article]:
-    """The first ``count`` articles of ``seed``. Each depends on the seed and its number alone."""
+def articles(count: int, *, seed: int, chained: bool = False) -> Iterator[Article]:
+    """The first ``count`` articles of ``seed``. Each depends on the seed, its number and ``chained`` alone."""
     for number in range(count):
-        yield article(number, seed=seed)
+        yield article(number, seed=seed, chained=chained)
 
 
-def article(number: int, *, seed: int) -> Article:
-    """Article ``number`` of ``seed``, written on one day."""
-    rng = random.Random(stable_hash("article", str(seed), str(number)))
-    text, truths, named = prose(rng)
+def article(number: int, *, seed: int, chained: bool = False) -> Article:
+    """Article ``number`` of ``seed``, written on one day; of a ``chained`` one two calls are one another's."""
+    rng = random.Random(stable_hash("chained article" if chained else "article", str(seed), str(number)))
+    text, truths, named = chained_prose(rng) if chained else prose(rng)
     day = named or calendar.draw_date(rng, held_out=False)
     title = _title(rng)
     # A foreign sentence's paragraph is the whole article, so that its document stays one.
@@ -76,6 +79,16 @@ def prose(
     breaks = [not foreign and rng.random() < _PARAGRAPH_SHARE for _ in pieces[1:]]
     text, truths = join([*(p.closed() for p in pieces[:-1]), pieces[-1]], ["\n" if new else " " for new in breaks])
     return text, truths, named
+
+
+def chained_prose(rng: random.Random) -> tuple[str, tuple[Truth, ...], datetime.date | None]:
+    """A chain (:mod:`demo_world.articles.chains`), most with a piece before or behind it: the text, the calls that
+    help, and the day that it names."""
+    drawn = chain(rng, held_out=False, told=rng.random() < _TOLD_SHARE)
+    before, behind = ([piece(rng, _BESIDE_CHAINS)] if rng.random() < share else [] for share in _BESIDE_SHARES)
+    passages: list[Passage] = [*(one.closed() for one in before), drawn, *behind]
+    text, truths = join(passages, ["\n" if rng.random() < _PARAGRAPH_SHARE else " " for _ in passages[1:]])
+    return text, truths, drawn.date
 
 
 def piece(rng: random.Random, families: Mapping[str, int] | None = None) -> Piece:
@@ -116,6 +129,8 @@ _FAMILIES: Final[Mapping[str, Callable[[random.Random], Piece]]] = {
 }
 FAMILIES: Final[Mapping[str, int]] = {"numbers": 24, "date": 14, "fact": 34, "foreign": 14, "narration": 14}
 """What texts are about, and how often."""
+_BESIDE_CHAINS: Final = {family: FAMILIES[family] for family in ("numbers", "fact", "narration")}
+"""What has no day of its own."""
 
 
 def _of_text(text: Text) -> Piece:

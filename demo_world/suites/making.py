@@ -47,6 +47,9 @@ SUITES: Final[Mapping[str, Mapping[str, _Draw]]] = {
     "two calls": _halves(lambda rng, *, held_out_phrasing: two_calls(
         rng, held_out=True, held_out_phrasing=held_out_phrasing
     )),
+    "two calls in one place": _halves(lambda rng, *, held_out_phrasing: two_calls(
+        rng, held_out=True, held_out_phrasing=held_out_phrasing, told=False
+    )),
 }  # fmt: skip
 """The parts of each suite."""
 

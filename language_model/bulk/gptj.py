@@ -19,7 +19,14 @@ from language_model.block import rotate
 from language_model.bulk.attention import BranchAttention, KeysValues
 from language_model.bulk.branches import continue_all, log_probabilities
 from language_model.bulk.forward import outcomes
-from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets, batches_by_length
+from language_model.bulk.interface import (
+    Place,
+    PromptedText,
+    SamplingRule,
+    Targets,
+    barred_elsewhere,
+    batches_by_length,
+)
 from language_model.gptj import GPTJ
 
 _SCORE_TOKENS: Final = 4_096
@@ -94,9 +101,9 @@ class BulkGPTJ:
         return GPTJReading(self, prompt, layers, opening, likely)
 
     @torch.inference_mode()
-    def score(self, sequences: Sequence[Targets]) -> list[list[float]]:
-        """The log probabilities of each sequence's wanted ids: sequences of like length together, cut behind the last
-        token that matters, the vocabulary head on what is wanted only.
+    def score(self, sequences: Sequence[Targets], *, without: int | None = None) -> list[list[float]]:
+        """See :meth:`BulkModel.score`. Sequences of like length go together, cut behind the last token that matters;
+        the vocabulary head runs on what is wanted only.
 
         Raises:
             ValueError: if a sequence does not fit the model.
@@ -112,7 +119,11 @@ class BulkGPTJ:
             hidden, _ = outcomes(self.model, ids, wanted_at)
             rows, slots = _cells([len(sequences[index].wanted) for index in chosen])
             targets = [sequences[index].ids[at] for index in chosen for at in sequences[index].wanted]
-            found = iter(self.log_probabilities(hidden[rows, slots], targets))
+            values = self.log_probabilities(hidden[rows, slots], targets)
+            if without is not None:
+                of_barred = self.log_probabilities(hidden[rows, slots], [without] * len(targets))
+                values = barred_elsewhere(values, of_barred, targets, without)
+            found = iter(values)
             for index in chosen:
                 scores[index] = [next(found) for _ in sequences[index].wanted]
         return scores

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
+
+_LEAST_LEFT: Final = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,13 +116,27 @@ class BulkModel(Protocol[H]):
         """
         ...
 
-    def score(self, sequences: Sequence[Targets]) -> list[list[float]]:
-        """The log probabilities (nats) of each sequence's wanted ids, each given all ids before it.
+    def score(self, sequences: Sequence[Targets], *, without: int | None = None) -> list[list[float]]:
+        """The log probabilities (nats) of each sequence's wanted ids, each given all ids before it. The token
+        ``without`` cannot come where another one is wanted: its probability is set to 0, and the others' rise.
 
         Raises:
             ValueError: if a sequence does not fit the model.
         """
         ...
+
+
+def barred_elsewhere(
+    values: Sequence[float], of_barred: Sequence[float], targets: Sequence[int], barred: int
+) -> list[float]:
+    """Log probabilities (nats) of ``targets`` once the token ``barred``, whose own are ``of_barred``, cannot come where
+    another one is wanted."""
+    # Of a token that is all but certain nothing would be left to divide by.
+    left = [max(-math.expm1(min(value, 0.0)), _LEAST_LEFT) for value in of_barred]
+    return [
+        value if target == barred else min(value - math.log(rest), 0.0)
+        for value, rest, target in zip(values, left, targets, strict=True)
+    ]
 
 
 def batches_by_length(lengths: Sequence[int], budget: int) -> Iterator[list[int]]:

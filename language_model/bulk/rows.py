@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from language_model.bulk.branches import continue_all, log_probabilities
-from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets
+from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets, barred_elsewhere
 from language_model.causal_lm import C, CausalLM
 
 _SIDE_ROWS: Final = 16
@@ -44,18 +44,22 @@ class BulkRows(Generic[C]):
         """See :meth:`BulkModel.read`."""
         return RowsReading(self, prompt, texts, opening)
 
-    def score(self, sequences: Sequence[Targets]) -> list[list[float]]:
+    def score(self, sequences: Sequence[Targets], *, without: int | None = None) -> list[list[float]]:
         """See :meth:`BulkModel.score`; one sequence after the other, each cut behind the last token that matters."""
-        return [self._score(sequence) if sequence.wanted else [] for sequence in sequences]
+        return [self._score(sequence, without) if sequence.wanted else [] for sequence in sequences]
 
-    def _score(self, sequence: Targets) -> list[float]:
+    def _score(self, sequence: Targets, without: int | None) -> list[float]:
         first, last = sequence.wanted[0], sequence.wanted[-1]
         cache = self.model.new_cache(1, last)
         if first > 1:
             self.model.extend(cache, [0], [sequence.ids[: first - 1]])
         logits = self.model.extend_every(cache, 0, sequence.ids[first - 1 : last])
-        rows = [at - first for at in sequence.wanted]
-        return self.log_probabilities(logits[rows], [sequence.ids[at] for at in sequence.wanted])
+        logits = logits[[at - first for at in sequence.wanted]]
+        targets = [sequence.ids[at] for at in sequence.wanted]
+        values = self.log_probabilities(logits, targets)
+        if without is None:
+            return values
+        return barred_elsewhere(values, self.log_probabilities(logits, [without] * len(targets)), targets, without)
 
     def log_probabilities(self, logits: Tensor, tokens: Sequence[int]) -> list[float]:
         """Log probability of each of ``tokens`` by its row of ``logits`` ``[len(tokens), vocabulary]``."""

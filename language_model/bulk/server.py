@@ -23,7 +23,7 @@ from typing import Any, Final, Self, TypeVar
 
 import httpx
 
-from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets
+from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets, barred_elsewhere
 
 _T = TypeVar("_T")
 _R = TypeVar("_R")
@@ -115,8 +115,9 @@ class BulkServer:
 
         return ServerReading(self, prompt, texts, opening, self.side_by_side(places, texts))
 
-    def score(self, sequences: Sequence[Targets]) -> list[list[float]]:
-        """See :meth:`BulkModel.score`.
+    def score(self, sequences: Sequence[Targets], *, without: int | None = None) -> list[list[float]]:
+        """See :meth:`BulkModel.score`; ``without`` is taken out where it is among the likeliest that the server tells
+        of.
 
         Raises:
             ServerTrouble: if the server cannot be asked, or does not tell a token's log probability.
@@ -128,11 +129,15 @@ class BulkServer:
         def one(sequence: Targets) -> list[float]:
             if not sequence.wanted:
                 return []
-            told = self._prompt_logprobs(sequence.ids[: sequence.wanted[-1] + 1], 0)
+            tops = 0 if without is None else self.settings.prompt_tops
+            told = self._prompt_logprobs(sequence.ids[: sequence.wanted[-1] + 1], tops)
             found = [_logprob(told[at], sequence.ids[at]) for at in sequence.wanted]
             if -math.inf in found:
                 raise ServerTrouble(f"{self.settings.url}: does not tell the log probability of a prompt's own token")
-            return found
+            if without is None:
+                return found
+            of_barred = [_logprob(told[at], without) for at in sequence.wanted]
+            return barred_elsewhere(found, of_barred, [sequence.ids[at] for at in sequence.wanted], without)
 
         return self.side_by_side(one, sequences)
 

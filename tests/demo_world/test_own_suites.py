@@ -11,13 +11,14 @@ from collections.abc import Sequence
 import pytest
 
 from demo_world.articles import articles
+from demo_world.articles.chains import KINDS
 from demo_world.articles.encyclopedic import statements
 from demo_world.phrases import LANGUAGES
 from demo_world.questions_phrasings import PHRASINGS
 from demo_world.splits import is_held_out
 from demo_world.suites import SUITES, Item, held_out_texts, items
 from demo_world.suites.making import different
-from demo_world.suites.two_calls import KINDS, two_calls
+from demo_world.suites.two_calls import two_calls
 from demo_world.texts.numbers import number_is_held_out, rounded, value_of
 from tests.training_jobs.servers import tool_services
 from toolformer.tool_client import ToolClient
@@ -56,7 +57,7 @@ def test_prompts_end_where_the_answer_begins(suites: dict[str, dict[str, tuple[I
         for item in of(suites, name):
             assert item.bare == item.bare.strip()
             assert not re.search(r"[{}|]", f"{item.context}{item.text}{item.bare}{item.after}")
-            assert item.told.startswith(f"{item.bare} {item.answers[0]}")
+            assert item.told.startswith(f"{item.bare} {item.between}{item.answers[0]}")
             assert item.calls
 
 
@@ -118,28 +119,35 @@ def test_one_of_three_notes_is_asked_for_in_another_language(suites: dict[str, d
         assert foreign in item.bare
 
 
+@pytest.mark.parametrize("told", [True, False])
 @pytest.mark.parametrize("held_out", [True, False])
-def test_two_calls_are_needed_and_on_one_side_of_the_split(held_out: bool) -> None:
+def test_two_calls_are_needed_and_on_one_side_of_the_split(held_out: bool, told: bool) -> None:
     rng = random.Random(0)
     seen: Counter[str] = Counter()
     for number in range(60):
-        item = two_calls(rng, held_out=held_out, held_out_phrasing=number % 2 == 1)
+        item = two_calls(rng, held_out=held_out, held_out_phrasing=number % 2 == 1, told=told)
         seen[item.kind] += 1
         (first, _), (second, asked) = item.calls
         assert first != second
+        assert bool(item.between) is told
         if item.date is not None:
             assert is_held_out("date", item.date.isoformat()) is held_out
+        known = f"{item.context} {item.bare}"
+        # It cannot be right by chance: no number that is read or said before is the answer.
+        assert item.answers[0] not in re.findall(r"\d+", f"{known} {item.between}".replace(",", ""))
         if second == "Calculator":
             assert item.answers == (rounded(value_of(asked)),)
             left, _, right = asked.split()
             # What the first call finds is not in the text, what the second adds to it is.
-            assert right in item.bare or f"{item.date and item.date.year}" in asked
-            assert not re.search(rf"\b{left}\b", item.bare)
+            assert right in f"{known} {item.between}"
+            assert not re.search(rf"\b{left}\b", known.replace(",", ""))
             assert number_is_held_out(right) is held_out
+            assert not told or left in item.between.replace(",", "")
         else:
             assert item.date is not None
             assert asked == f"{item.date:%B} {item.date.day}"
             assert item.answers == (str(item.date.timetuple().tm_yday),)
+            assert not told or asked in item.between
     assert seen.keys() == set(KINDS)
 
 

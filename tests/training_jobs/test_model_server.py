@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from language_model.bulk.interface import PromptedText, Targets
+from language_model.bulk.loading import as_bulk
 from language_model.bulk.server import BulkServer, ServerSettings, ServerTrouble
 from tests.support.vocabularies import small_tokenizer
 from tests.training_jobs.calling_models import CALLS, calling_model
@@ -90,6 +91,16 @@ def test_losses_are_those_of_the_model_at_hand(remote: BulkServer) -> None:
         for a, b in zip(want.candidates, got.candidates, strict=True):
             for name in ("loss_empty", "loss_call", "loss_result"):
                 assert getattr(a, name) == pytest.approx(getattr(b, name), abs=1e-4)
+
+
+def test_a_token_that_cannot_come_is_taken_out(remote: BulkServer) -> None:
+    [opening] = TOKENIZER.encode(" [")
+    targets = [Targets((0, *TOKENIZER.encode("One A(1) is [1.")), (1, 2, 3, 4, 5))]
+    here = as_bulk(MODEL, TOKENIZER)
+    [want], [got] = here.score(targets, without=opening), remote.score(targets, without=opening)
+    assert got == pytest.approx(want, abs=0.01)  # where it is not among the likeliest, the server does not tell
+    [plain] = here.score(targets)
+    assert sum(want) > sum(plain) + 0.01, "the model is made to like calls"
 
 
 class TestTrouble:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -38,4 +39,10 @@ def test_a_checkpoint_directory_reads_and_scores(make: Callable[[], Any], tmp_pa
     ids = [3, 1, 4, 1, 5, 9, 2, 6]
     [scores] = model.score([Targets(tuple(ids), (1, 3, 6))])
     assert scores == pytest.approx([logprob(ids[:at], ids[at]) for at in (1, 3, 6)], abs=1e-4)
+    # Once 42 cannot come, the others share what it had; where it is wanted itself it keeps its own.
+    ids = [3, 1, 42, 1, 5]
+    rest = [logprob(ids[:at], ids[at]) - (math.log1p(-math.exp(logprob(ids[:at], 42))) if at != 2 else 0)
+            for at in (1, 2, 4)]  # fmt: skip
+    [scores] = model.score([Targets(tuple(ids), (1, 2, 4))], without=42)
+    assert scores == pytest.approx(rest, abs=1e-4)
     assert tokenizer.encode(" [") == small_tokenizer().encode(" [")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from language_model.bulk.interface import Place, SamplingRule, batches_by_length
 from language_model.bulk.loading import AnyModel, as_bulk
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import OPEN
+from toolformer.api_call import OPEN, opening_id
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate.earlier_calls import outside
 from training_jobs.annotate.prompted import Position, PromptedDocument, begins_word, prompted
@@ -59,10 +59,10 @@ class Annotator:
         self._settings = settings or AnnotateSettings()
         self._model = as_bulk(model, tokenizer)
         self._tokenizer, self._tool = tokenizer, tool
-        opening = tokenizer.encode(OPEN)
-        if len(opening) != 1:
-            raise ValueError(f"the vocabulary writes {OPEN!r} with {len(opening)} tokens; annotating needs one")
-        [self._opening] = opening
+        opening = opening_id(tokenizer)
+        if opening is None:
+            raise ValueError(f"the vocabulary writes {OPEN!r} with several tokens; annotating needs one")
+        self._opening = opening
         self._calls = SampledCalls(tool, tokenizer)
         prompt = [*_begin(self._model.begin_id, self._settings.begin_of_text), *tokenizer.encode(tool.prompt_head)]
         # A sample at the last position must fit as well.

@@ -43,6 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         default=1,
         help="the same seed gives the same bytes; the base model has read those of its own",
     )
+    generating.add_argument(
+        "--chained", action="store_true", help="articles in which one value follows from another: two calls in each"
+    )
     generating.set_defaults(run=_generate)
     selecting = commands.add_parser("select", help="read texts and keep for each tool those that are worth its prompt")
     selecting.add_argument("files", type=Path, nargs="+", help="CCNet .json.gz, .jsonl (also .gz) or .parquet files")
@@ -76,7 +79,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _generate(options: argparse.Namespace) -> None:
-    shards = generate(options.out, count=options.documents, seed=options.seed, shard_documents=options.shard_documents)
+    count, size = options.documents, options.shard_documents
+    shards = generate(options.out, count=count, seed=options.seed, shard_documents=size, chained=options.chained)
     print(f"{options.documents:,} documents in {len(shards)} shards in {options.out}")
 
 

@@ -18,7 +18,12 @@ TRUTH_FILE: Final = "truth.jsonl"
 SHARD_DOCUMENTS: Final = 1_000
 
 
-def ccnet_record(article: Article, *, seed: int) -> dict[str, Any]:
+def document_id(article: Article, *, seed: int, chained: bool = False) -> str:
+    """What a generated text is called."""
+    return f"{'chained' if chained else 'generated'}-{seed}-{article.number:07d}"
+
+
+def ccnet_record(article: Article, *, seed: int, chained: bool = False) -> dict[str, Any]:
     """The article as CCNet writes a page (Wenzek et al., 2020), with an ``id`` besides.
 
     It was downloaded in the year after it was written. Scores of a language model that CCNet sorts by are left out:
@@ -27,7 +32,7 @@ def ccnet_record(article: Article, *, seed: int) -> dict[str, Any]:
     lines = article.text.split("\n")
     downloaded = article.date + datetime.timedelta(days=1 + article.number % 365)
     return {
-        "id": f"generated-{seed}-{article.number:07d}",
+        "id": document_id(article, seed=seed, chained=chained),
         "url": article.url,
         "date_download": f"{downloaded.isoformat()}T00:00:00Z",
         "digest": "sha1:" + hashlib.sha1(article.text.encode(), usedforsecurity=False).hexdigest(),
@@ -41,17 +46,20 @@ def ccnet_record(article: Article, *, seed: int) -> dict[str, Any]:
     }
 
 
-def truth_record(article: Article, *, seed: int) -> dict[str, Any]:
+def truth_record(article: Article, *, seed: int, chained: bool = False) -> dict[str, Any]:
     """The calls that help in the article: ``{"id", "calls": [{"tool", "offset", "input", "answer"}]}``."""
     calls = [
         {"tool": call.tool, "offset": call.offset, "input": call.input, "answer": call.answer}
         for call in article.truths
     ]
-    return {"id": f"generated-{seed}-{article.number:07d}", "calls": calls}
+    return {"id": document_id(article, seed=seed, chained=chained), "calls": calls}
 
 
-def generate(out: Path, *, count: int, seed: int, shard_documents: int = SHARD_DOCUMENTS) -> list[Path]:
+def generate(
+    out: Path, *, count: int, seed: int, shard_documents: int = SHARD_DOCUMENTS, chained: bool = False
+) -> list[Path]:
     """Write ``count`` articles to ``out/generated-NNNN.json.gz`` and ``out/truth.jsonl``; the shards' paths.
+    ``chained`` ones have two calls each, the second with what the first found.
 
     The pipeline reads the shards and never the truth, which is there to measure it. The same arguments give the same
     bytes.
@@ -61,9 +69,9 @@ def generate(out: Path, *, count: int, seed: int, shard_documents: int = SHARD_D
     lines: list[bytes] = []
     with (out / f"{TRUTH_FILE}.partial").open("w", encoding="utf-8") as truth, Progress() as progress:
         bar = progress.add_task("write articles", total=count)
-        for article in articles(count, seed=seed):
-            lines.append(_line(ccnet_record(article, seed=seed)))
-            truth.write(_line(truth_record(article, seed=seed)).decode())
+        for article in articles(count, seed=seed, chained=chained):
+            lines.append(_line(ccnet_record(article, seed=seed, chained=chained)))
+            truth.write(_line(truth_record(article, seed=seed, chained=chained)).decode())
             progress.advance(bar)
             if len(lines) == shard_documents or article.number == count - 1:
                 shards.append(_write(out / f"generated-{len(shards):04d}.json.gz", lines))

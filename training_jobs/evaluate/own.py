@@ -16,7 +16,7 @@ def own_suite(name: str, *, count: int, seed: int) -> LoadedSuite:
             context=item.context,
             bare=item.bare,
             date=item.date,
-            split=item.kind if name == "two calls" else part,
+            split=item.kind if name.startswith("two calls") else part,
             calls=item.calls,
         )
         for part, found in items(name, count=count, seed=seed).items()

@@ -2,8 +2,10 @@
 
 A text stands behind the model's begin-of-text token, if it has one, and each of its tokens counts once; without that
 token nothing predicts the first one, which then does not count. A text that is longer than the model is read in
-windows that overlap by half, so that every token but the first ones has at least half a window before it. No calls are
-made. That a call could begin is not taken out of the probabilities: a model that likes to call is not flattered.
+windows that overlap by half, so that every token but the first ones has at least half a window before it.
+
+Calls are disabled as in the paper (section 4.1): the probability that one begins is set to 0, for every model. A token
+of a text that is the opening itself keeps its own.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from typing import Any
 
 from language_model.bulk.interface import BulkModel, Targets
 from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.api_call import opening_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +69,9 @@ def windows(ids: Sequence[int], begin: int | None, max_positions: int) -> Iterat
 
 
 def text_losses(model: BulkModel[Any], tokenizer: ByteLevelTokenizer, texts: Sequence[str]) -> list[TextLoss]:
-    """The loss of each of ``texts``."""
+    """The loss of each of ``texts``, calls disabled."""
     targets = [list(windows(tokenizer.encode(text), model.begin_id, model.max_positions)) for text in texts]
-    scored = iter(model.score([one for of_text in targets for one in of_text]))
+    scored = iter(model.score([one for of_text in targets for one in of_text], without=opening_id(tokenizer)))
     found = []
     for text, of_text in zip(texts, targets, strict=True):
         values = [value for _ in of_text for value in next(scored)]

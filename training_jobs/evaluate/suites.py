@@ -170,7 +170,8 @@ _ALL: Final = (
     _own("questions", "questions", "question", FIRST_TWENTY, _NO_QA),
     _own("languages", "languages", "question over a paragraph", FIRST_TEN),
     _own("dates", "dates", "question", FIRST_FIVE),
-    _own("two calls", "two calls", _WORD, FIRST_FIVE),
+    _own("two calls", "two calls", _WORD, FIRST_TWENTY),
+    _own("two calls in one place", "two calls in one place", _WORD, FIRST_FIVE),
     *(_tool(tool) for tool in TOOLS),
 )  # fmt: skip
 

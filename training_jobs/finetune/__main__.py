@@ -41,7 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="Hugging Face checkpoint to train: M")
     parser.add_argument(
-        "--texts", type=Path, required=True, metavar="FILE", help="C* or C, as the stage merge writes it"
+        "--texts", type=Path, required=True, nargs="+", metavar="FILE", help="C* or C, as the stage merge writes it"
     )
     parser.add_argument(
         "--held-out", type=Path, required=True, nargs="+", metavar="FILE",

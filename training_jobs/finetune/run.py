@@ -13,6 +13,7 @@ from rich.console import Console
 from transformers import TrainerState, TrainingArguments
 from transformers.utils import logging as transformers_logging
 
+from toolformer.api_call import opening_id
 from toolformer.tools import ToolRegistry
 from training_jobs.finetune.checkpoints import checkpoint, forget_halves, whole_steps
 from training_jobs.finetune.curves import PERPLEXITY, CurveFiles, SaveWhatIsMeasured, StepClock, stopped
@@ -47,7 +48,12 @@ class How:
 
 
 def finetune(
-    model_folder: Path, texts_file: Path, held_out_files: Sequence[Path], out: Path, recipe: Recipe, how: How
+    model_folder: Path,
+    texts_files: Sequence[Path],
+    held_out_files: Sequence[Path],
+    out: Path,
+    recipe: Recipe,
+    how: How,
 ) -> Path:
     """Train (or go on training) the model in ``model_folder`` in ``out``; the folder of the best checkpoint, a Hugging
     Face checkpoint as the one it was given.
@@ -62,7 +68,7 @@ def finetune(
         raise StageError(f"--sharding {how.sharding}: there is one process: start it with torchrun")
     tokenizer, end_id = load_vocabulary(model_folder, recipe)
     encoder = TextEncoder(tokenizer, ToolRegistry.load(), end_id=end_id, mask_results=recipe.mask_results)
-    texts = examples_of(read_texts(texts_file), recipe)
+    texts = examples_of(read_texts(texts_files), recipe)
     plain = read_held_out(held_out_files, recipe.held_out_texts, texts)
     encoded, counts = encode_texts(texts, encoder, recipe)
     held_out = [encoder.encode((text,), begin=True).cut(recipe.sequence_length) for text in plain]
@@ -74,7 +80,7 @@ def finetune(
         micro_batch_tokens=how.micro_batch_tokens,
     )  # fmt: skip
     if rank == 0:
-        begin_run(out, recipe, _inputs(model_folder, texts_file, held_out_files))
+        begin_run(out, recipe, _inputs(model_folder, texts_files, held_out_files))
         forget_halves(out)
     if (out / MODEL_FOLDER).is_dir():
         _say(console, f"the run is done: {out / MODEL_FOLDER}")
@@ -99,6 +105,7 @@ def finetune(
             held_out=held_out,
             plan=plan,
             evaluation_tokens=how.micro_batch_tokens,
+            opening=opening_id(tokenizer),
             clock=clock,
             callbacks=[SaveWhatIsMeasured(recipe.patience), CurveFiles(out, steps, console)],
         )
@@ -156,12 +163,12 @@ def _arguments(
     )
 
 
-def _inputs(model_folder: Path, texts_file: Path, held_out_files: Sequence[Path]) -> dict[str, Any]:
+def _inputs(model_folder: Path, texts_files: Sequence[Path], held_out_files: Sequence[Path]) -> dict[str, Any]:
     """Digests of what the run is made of; paths have no part in it."""
     weights = [path for path in sorted(model_folder.iterdir()) if path.suffix in {".json", ".safetensors", ".bin"}]
     return {
         "model": {path.name: file_digest(path) for path in weights},
-        "texts": file_digest(texts_file),
+        "texts": [file_digest(path) for path in texts_files],
         "held-out": [file_digest(path) for path in held_out_files],
     }
 

@@ -39,22 +39,31 @@ class TextCounts:
         return f"{self.texts:,} texts, {self.tokens:,} tokens, {self.calls:,} calls{cut}"
 
 
-def read_texts(path: Path) -> list[Text]:
-    """The texts of C* or C in ``path``, in order.
+def read_texts(paths: Sequence[Path]) -> list[Text]:
+    """The texts of C* or C in ``paths``, in order.
 
     Raises:
-        StageError: if it cannot be read, is empty, or a line is no such text; the message names file and line.
+        StageError: if one cannot be read, none has a text, a line is no text, or two are of the same id; the message
+            names file and line.
     """
+    texts = [text for path in paths for text in _read(path)]
+    if not texts:
+        named = ", ".join(map(str, paths))
+        raise StageError(f"--texts: {named} has no texts: the filter kept no call; lower its --tau and merge again")
+    [(id_, times)] = Counter(text.id for text in texts).most_common(1)
+    if times > 1:
+        raise StageError(f"--texts: {id_!r} is there {times} times: name files that have no text in common")
+    return texts
+
+
+def _read(path: Path) -> list[Text]:
     try:
         with path.open("rb") as file:
-            texts = [_text(line, f"{path}:{number}") for number, line in enumerate(file, start=1) if line.strip()]
+            return [_text(line, f"{path}:{number}") for number, line in enumerate(file, start=1) if line.strip()]
     except OSError as error:
         raise StageError(f"--texts: {path} cannot be read ({error.strerror}); run the stage merge first") from error
     except RecordError as error:
         raise StageError(f"--texts: {error}; give a file that the stage merge wrote") from error
-    if not texts:
-        raise StageError(f"--texts: {path} has no texts: the filter kept no call; lower its --tau and merge again")
-    return texts
 
 
 def _text(line: bytes, where: str) -> Text:

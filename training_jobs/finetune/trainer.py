@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -73,10 +74,12 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
         held_out: Sequence[Encoded],
         plan: StepPlan,
         evaluation_tokens: int,
+        opening: int | None,
         clock: StepClock,
         callbacks: list[TrainerCallback],
     ) -> None:
-        """``evaluation_tokens``: tokens of a held-out micro-batch, at most, padding and all."""
+        """``evaluation_tokens``: tokens of a held-out micro-batch, at most, padding and all. ``opening``: the token
+        that begins a call, which cannot come in held-out texts."""
         super().__init__(
             model=model,
             args=args,
@@ -86,7 +89,7 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
             callbacks=[clock, *callbacks],
         )
         self.remove_callback(PrinterCallback)
-        self._plan, self._clock = plan, clock
+        self._plan, self._clock, self._opening = plan, clock, opening
         self._held_out_groups = _groups(held_out, self.args.world_size, evaluation_tokens)
 
     def get_train_dataloader(self) -> DataLoader[Any]:
@@ -116,13 +119,16 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
         ignore_keys: list[str] | None = None,
         metric_key_prefix: str = "eval",
     ) -> EvalLoopOutput:
-        """Loss in nats for each token and perplexity over the held-out texts; the Trainer's own takes the mean over
-        batches, whatever their length."""
+        """Loss in nats for each token and perplexity over the held-out texts, calls disabled (section 4.3 of the
+        paper): a model that likes to call is not worse for it. The Trainer's own takes the mean over batches, whatever
+        their length."""
         model = self.model_wrapped
         model.eval()
         summed = torch.zeros(2, dtype=torch.float64)
-        with torch.no_grad():
+        with torch.no_grad(), _barred(model, self._opening):
             for batch in dataloader:
+                # Where a text itself has the opening there is nothing to measure once it cannot come.
+                batch["labels"][batch["labels"] == self._opening] = IGNORED
                 count = int((batch["labels"][:, 1:] != IGNORED).sum())
                 outputs = model(**self._prepare_inputs(batch), num_items_in_batch=1)
                 summed += torch.tensor([float(outputs["loss"]), count], dtype=torch.float64)
@@ -140,6 +146,24 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
             checkpoints.mark_whole(out, step)
             checkpoints.keep_only(out, {step, self.state.best_global_step or step})
         self.accelerator.wait_for_everyone()
+
+
+@contextmanager
+def _barred(model: Any, token: int | None) -> Iterator[None]:
+    """Meanwhile ``token`` never comes next."""
+    if token is None:
+        yield
+        return
+
+    def bar(_: Any, __: Any, logits: Tensor) -> Tensor:
+        return logits.index_fill(-1, torch.tensor([token], device=logits.device), float("-inf"))
+
+    unwrapped = model.module if hasattr(model, "module") else model
+    hook = unwrapped.get_output_embeddings().register_forward_hook(bar)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _groups(texts: Sequence[Encoded], processes: int, most_tokens: int) -> list[list[int]]:

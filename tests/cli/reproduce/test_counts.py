@@ -15,6 +15,6 @@ def test_the_best_checkpoint_of_a_finetuning_is_never_the_base_model(tmp_path: P
         {"step": 4, "eval_perplexity": 3.2}, {"step": 5, "loss": 1.0}, {"step": 6, "eval_perplexity": 3.3},
     ]  # fmt: skip
     (tmp_path / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
-    assert counts.finetuning(tmp_path / "with_calls.jsonl", tmp_path) == {
-        "examples": 3, "steps": 6, "perplexity_before": 3.1, "best_step": 4, "best_perplexity": 3.2,
+    assert counts.finetuning([tmp_path / "with_calls.jsonl"] * 2, tmp_path) == {
+        "examples": 6, "steps": 6, "perplexity_before": 3.1, "best_step": 4, "best_perplexity": 3.2,
     }  # fmt: skip

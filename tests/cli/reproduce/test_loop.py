@@ -30,7 +30,8 @@ max_samples = 8
 max_input_tokens = 4
 """
 _TINY = {
-    "--documents": "30", "--held-out-documents": "4", "--tau": "-9", "--finetune-steps": "2", "--finetune-batch": "2",
+    "--documents": "30", "--chained-documents": "6", "--held-out-documents": "4", "--tau": "-9",
+    "--finetune-steps": "2", "--finetune-batch": "2",
     "--measure-every": "1", "--precision": "float32", "--count": "1",
 }  # fmt: skip
 
@@ -56,7 +57,7 @@ async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: P
     command += ["--suites", "own-two-calls", "own-articles", *(text for option in _TINY.items() for text in option)]
 
     async with toolformer(*command, env=env) as begun:
-        await begun.line_with(r"^\[6/13\] finetune-toolformer:")
+        await begun.line_with(r"^\[9/16\] finetune-toolformer:")
         await begun.line_with(r"held-out texts")
         started = descendants(begun.process.pid)
         begun.process.send_signal(signal.SIGKILL)
@@ -67,15 +68,15 @@ async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: P
     ports = re.findall(r"listening on http://127\.0\.0\.1:(\d+)", (folder / "logs" / "services.log").read_text())
     assert len(ports) == 1
 
-    log = await log_of(command, env, range(6, 14))
-    assert re.findall(r"^\[(\d+)/13\] \S+: done already", log, re.MULTILINE) == ["1", "2", "3", "4", "5"]
+    log = await log_of(command, env, range(9, 17))
+    assert re.findall(r"^\[(\d+)/16\] \S+: done already", log, re.MULTILINE) == [str(number) for number in range(1, 9)]
     assert "annotate Calculator" not in log.partition("calls-2")[0], "what was done is not done again"
     ports += re.findall(r"listening on http://127\.0\.0\.1:(\d+)", (folder / "logs" / "services.log").read_text())
     assert not any(is_listening(int(port)) for port in ports)
 
     _check_products(folder)
     log = await log_of(command, env)
-    assert log.count("done already") == 13
+    assert log.count("done already") == 16
     assert "tool services" not in log, "nothing is started for nothing"
 
 
@@ -83,15 +84,18 @@ def _check_products(folder: Path) -> None:
     told: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
     steps = told["steps"]
     assert told["complete"]
-    assert len(steps) == 13
+    assert len(steps) == 16
     for step in steps.values():
         for name, product in step["products"].items():
             assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == product["sha256"]
     assert steps["texts"]["counts"] == {"documents": 30}
-    of_tool = steps["calls"]["counts"]["tools"]["Calculator"]
-    assert 0 < of_tool["kept"] <= of_tool["candidates"]
-    examples = steps["calls"]["counts"]["texts"]
-    assert examples > 0
+    assert steps["texts-chained"]["counts"] == {"documents": 6}
+    examples = 0
+    for name in ("calls", "calls-chained"):
+        of_tool = steps[name]["counts"]["tools"]["Calculator"]
+        assert 0 < of_tool["kept"] <= of_tool["candidates"]
+        assert steps[name]["counts"]["texts"] > 0
+        examples += steps[name]["counts"]["texts"]
     for name in ("finetune-cc", "finetune-toolformer"):
         assert (steps[name]["counts"]["examples"], steps[name]["counts"]["steps"]) == (examples, 2)
     assert steps["evaluate-toolformer"]["counts"] == {"answers": 4, "failed": 0, "texts": {"own-articles": 1}}
@@ -108,7 +112,7 @@ def _check_products(folder: Path) -> None:
     assert "Setting short" in (folder / "model" / "results.html").read_text()
     # Both rounds start from the base model, so only C* of both rounds tells them apart.
     earlier = (folder / "model" / "round-1" / "merge" / "with_calls.jsonl").read_text()
-    assert len(earlier.splitlines()) == examples
+    assert len(earlier.splitlines()) == steps["calls"]["counts"]["texts"]
 
 
 @pytest.mark.slow
@@ -131,11 +135,11 @@ async def test_base_models_of_a_size_are_made_with_services_that_run_elsewhere(t
     command += ["--out", str(folder)]
     with tool_services() as registry:
         env = {f"TOOLFORMER_TOOL_{tool.name.upper()}_URL": tool.url for tool in ToolRegistry(registry)}
-        log = await log_of([*command, "--until", "pretrain-16x1"], env, range(1, 5))
+        log = await log_of([*command, "--until", "pretrain-16x1"], env, range(1, 6))
     assert "pretrain: 2/2 steps, loss " in log
     told = json.loads((folder / "manifest.json").read_text())
     assert not told["complete"]
-    assert list(told["steps"]) == ["base-corpus", "texts", "held-out", "pretrain-16x1"]
+    assert list(told["steps"]) == ["base-corpus", "texts", "texts-chained", "held-out", "pretrain-16x1"]
     assert told["steps"]["base-corpus"]["counts"]["drawn_texts"] == 60
     model = folder / "16x1" / "pretrain" / "model"
     with safe_open(model / "model.safetensors", framework="pt") as weights:

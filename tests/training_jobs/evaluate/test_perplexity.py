@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from language_model.bulk.loading import load_bulk
+from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.models import SMALL, random_model
 from tests.support.vocabularies import small_tokenizer
 from training_jobs.evaluate.__main__ import main
@@ -38,18 +39,26 @@ def texts(count: int = 3, words: int = 30) -> list[str]:
     return [" ".join(rng.choices(WORDS, k=rng.randint(1, words))) for _ in range(count)]
 
 
+def no_call(logits: torch.Tensor, targets: torch.Tensor, tokenizer: ByteLevelTokenizer) -> torch.Tensor:
+    """The logits ``[tokens, vocabulary]`` with the opening of a call at probability 0, but where the text has it."""
+    [opening] = tokenizer.encode(" [")
+    logits = logits.clone()
+    logits[targets != opening, opening] = -math.inf
+    return logits
+
+
 def test_the_number_is_transformers(checkpoint: Path) -> None:
     from transformers import GPTJForCausalLM
 
     model, tokenizer = load_bulk(checkpoint)
     theirs = GPTJForCausalLM.from_pretrained(checkpoint).eval()
     nats, tokens = 0.0, 0
-    some = texts()
+    some = [*texts(), "four [ hens [laid"]
     for text in some:
         ids = torch.tensor([[SMALL.bos_token_id, *tokenizer.encode(text)]])
         with torch.inference_mode():
-            loss = float(theirs(ids, labels=ids).loss)
-        nats += loss * (ids.shape[1] - 1)
+            logits = no_call(theirs(ids).logits[0, :-1], ids[0, 1:], tokenizer)
+        nats += float(torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum"))
         tokens += ids.shape[1] - 1
     found = text_losses(model, tokenizer, some)
     assert sum(one.tokens for one in found) == tokens
@@ -74,8 +83,8 @@ def test_a_text_longer_than_the_model_is_transformers_in_the_same_windows(checkp
         labels = window.clone()
         labels[:, : before - start] = -100
         with torch.inference_mode():
-            logits = theirs(window).logits[:, :-1]
-        nats += float(torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, 1:].flatten(), reduction="sum"))
+            logits = no_call(theirs(window).logits[0, :-1], labels[0, 1:], tokenizer)
+        nats += float(torch.nn.functional.cross_entropy(logits, labels[0, 1:], reduction="sum"))
         counted += end - before
         before = end
         if end == len(ids):

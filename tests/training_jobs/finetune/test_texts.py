@@ -16,6 +16,7 @@ from training_jobs.finetune.recipe import Recipe
 from training_jobs.finetune.texts import encode_texts, examples_of, read_texts, tool_counts
 from training_jobs.merge.choosing import MergeRule, drawn
 from training_jobs.records import CallSegment, Document, Merged, Plain
+from training_jobs.stages.errors import StageError
 
 Inputs = tuple[Path, Path, Path]
 
@@ -49,8 +50,19 @@ def calls(text: Merged | Plain) -> list[CallSegment]:
 def test_plain_texts_of_the_baseline_are_read_too(tmp_path: Path) -> None:
     path = tmp_path / "without_calls.jsonl"
     path.write_text(Plain("a", ("One is 1.",)).to_line() + "\n" + Plain("b", ("Two.",)).to_line())
-    read = read_texts(path)
+    read = read_texts([path])
     assert read == examples_of(read, Recipe(examples_per_tool=1)) == [Plain("a", ("One is 1.",)), Plain("b", ("Two.",))]
+
+
+def test_texts_of_several_files_are_one_set(tmp_path: Path) -> None:
+    for name, lines in {"one": [Plain("a", ("One.",))], "two": [Plain("b", ("Two.",))], "none": []}.items():
+        (tmp_path / name).write_text("".join(text.to_line() + "\n" for text in lines))
+    one, two, none = (tmp_path / name for name in ("one", "two", "none"))
+    assert [text.id for text in read_texts([two, none, one])] == ["b", "a"]
+    with pytest.raises(StageError, match="'a' is there 2 times: name files that have no text in common"):
+        read_texts([one, two, one])
+    with pytest.raises(StageError, match=r"none has no texts: the filter kept no call"):
+        read_texts([none])
 
 
 def test_what_is_cut_is_counted() -> None:

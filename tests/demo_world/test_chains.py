@@ -1,0 +1,71 @@
+"""Articles in which one value follows from another: both calls are known, right, and where they help."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from demo_world import articles as web
+from demo_world.articles import Article
+from demo_world.articles.article import Truth
+from demo_world.articles.chains import KINDS
+from demo_world.splits import is_held_out
+from demo_world.texts.calendar import full_date, long_date
+from demo_world.texts.numbers import rounded, value_of
+
+
+@pytest.fixture(scope="module")
+def articles() -> list[Article]:
+    return list(web.articles(300, seed=0, chained=True))
+
+
+def chain_of(article: Article) -> tuple[Truth, Truth] | None:
+    """The call that finds a value, and the one that uses it."""
+    for first, second in zip(article.truths, article.truths[1:], strict=False):
+        value = first.answer.replace(",", "")
+        if second.tool == "Calculator" and second.input.startswith(f"{value} ") and value.isdigit():
+            return first, second
+        if (first.tool, second.tool) == ("Calendar", "WikiSearch"):
+            return first, second
+    return None
+
+
+def test_an_article_depends_on_seed_and_number_alone(articles: list[Article]) -> None:
+    assert web.article(7, seed=0, chained=True) == articles[7]
+    assert web.article(7, seed=1, chained=True) != articles[7] != web.article(7, seed=0)
+
+
+def test_the_second_call_uses_what_the_first_found(articles: list[Article]) -> None:
+    kinds: Counter[str] = Counter()
+    for article in articles:
+        found = chain_of(article)
+        assert found is not None, article
+        first, second = found
+        kinds[f"{first.tool} {second.tool}"] += 1
+        if second.tool == "Calculator":
+            assert rounded(value_of(second.input)) == second.answer
+        else:
+            assert second.input == long_date(article.date).split(",")[0]
+            assert second.answer == str(article.date.timetuple().tm_yday)
+        if first.tool == "Calendar":
+            assert first.answer in full_date(article.date)
+            assert not is_held_out("date", article.date.isoformat())
+    assert set(kinds) == {"Calendar Calculator", "Calendar WikiSearch", "QA Calculator", "WikiSearch Calculator"}
+    assert min(kinds.values()) > 25
+    assert len(KINDS) == 3
+
+
+def test_most_say_both_values_and_the_others_the_second_alone(articles: list[Article]) -> None:
+    told = 0
+    for article in articles:
+        found = chain_of(article)
+        assert found is not None
+        first, second = found
+        assert article.text[second.offset :].startswith(f" {second.answer}")
+        if first.offset < second.offset:
+            told += 1
+            assert article.text[first.offset :].startswith(f" {first.answer}")
+        else:
+            assert first.offset == second.offset
+    assert 0.7 * len(articles) < told < 0.9 * len(articles)
