@@ -52,10 +52,10 @@ class Setting:
     before_words: Annotated[bool, "calls may stand only where a word begins"] = True
     given_inputs: Annotated[bool, "numbers in a call's input must stand in the text before it"] = True
 
-    finetune_steps: Annotated[int, "steps of finetuning"] = 1_000
+    finetune_steps: Annotated[int, "steps of finetuning"] = 600
     finetune_batch: Annotated[int, "texts of such a step"] = 64
     finetune_rate: Annotated[float, "learning rate of finetuning; the paper's 1e-5 hardly moves a small model"] = 3e-4
-    finetune_schedule: Annotated[str, "how it goes on after the first tenth: constant, linear or cosine"] = "constant"
+    finetune_schedule: Annotated[str, "how it goes on after the first tenth: constant, linear or cosine"] = "linear"
     mask_results: Annotated[bool, "leave what tools answered out of the loss; the paper does not"] = False
     measure_every: Annotated[int, "steps between two measures of perplexity on held-out texts"] = 100
 

@@ -26,6 +26,9 @@ from training_jobs.stages.progress import StageProgress
 CCNET_TEXTS: Final = 10_000
 """Documents of CCNet in the paper's table 8."""
 
+OWN_ARTICLES: Final = 10
+"""Articles of the demo world for each question in a part of a suite: a text says little about perplexity."""
+
 _TOGETHER: Final = 16
 """Texts that are scored and kept in one go."""
 
@@ -50,7 +53,7 @@ def texts_of(
         SuiteError: if they cannot be read.
     """
     if name == "own-articles":
-        found = tuple(PlainText(str(number), text) for number, text in enumerate(held_out_texts(count)))
+        found = tuple(PlainText(str(number), text) for number, text in enumerate(held_out_texts(OWN_ARTICLES * count)))
     else:
         paths = files or find_files(name, TEXTS[name][1], data)
         found = read_wikitext(paths) if name == "wikitext" else read_ccnet(paths)
