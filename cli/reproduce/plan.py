@@ -161,7 +161,8 @@ class _Plan:
     def _calls_again(self, model: LoopModel) -> Step:
         """Round 2: of the texts in which one value follows from another."""
         title, folder = "the Toolformer adds calls to C*", RunFolder(model.folder / "round-2")
-        texts = ("--round", "2", "--earlier", model.folder / _FIRST_ROUND["texts-chained"])
+        earlier = model.folder / _FIRST_ROUND["texts-chained"]
+        texts: tuple[Argument, ...] = ("--round", "2", "--earlier", earlier, "--tools", *self.setting.chained_tools)
         return self._stages(model.step("calls-2"), title, folder, texts, model.folder / "toolformer" / "model")
 
     def _stages(

@@ -60,8 +60,14 @@ class Setting:
     measure_every: Annotated[int, "steps between two measures of perplexity on held-out texts"] = 100
 
     suites: Annotated[tuple[str, ...], "what base, + CC and Toolformer are asked"] = ("own",)
-    count: Annotated[int, "questions in each part of a suite; most suites have two parts"] = 100
+    count: Annotated[int, "questions in each part of a suite; most suites have two parts"] = 200
     k: Annotated[tuple[int, ...], "how freely Toolformer may call (section 4.2 of the paper); 0: not at all"] = (0, 10)
+    chained_tools: Annotated[tuple[str, ...], "whose calls round 2 adds; nothing follows from a translation here"] = (
+        "Calculator",
+        "Calendar",
+        "WikiSearch",
+        "QA",
+    )
     chained_suites: Annotated[tuple[str, ...], "what the Toolformer of round 2 is asked"] = ("own",)
     chained_calls: Annotated[tuple[int, ...], "calls of a completion in round 2, at most"] = (1, 2)
 

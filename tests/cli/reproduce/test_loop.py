@@ -31,7 +31,7 @@ max_input_tokens = 4
 """
 _TINY = {
     "--documents": "30", "--chained-documents": "6", "--held-out-documents": "4", "--tau": "-9",
-    "--finetune-steps": "2", "--finetune-batch": "2",
+    "--chained-tools": "Calculator", "--finetune-steps": "2", "--finetune-batch": "2",
     "--measure-every": "1", "--precision": "float32", "--count": "1",
 }  # fmt: skip
 

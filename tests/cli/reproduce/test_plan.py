@@ -65,6 +65,7 @@ def test_one_model_goes_through_the_paper_in_its_order(tmp_path: Path) -> None:
     assert option(known["evaluate-toolformer-2"], "--max-calls") == ["1", "2"]
     assert option(known["evaluate-toolformer-2"], "--k") == ["10"]
     assert option(known["calls-2"], "--model") == [str(tmp_path / "run" / "model" / "toolformer" / "model")]
+    assert option(known["calls-2"], "--tools") == ["Calculator", "Calendar", "WikiSearch", "QA"]
     assert [step.name for step in steps if step.gateway] == [name for name in known if name.startswith("evaluate")]
     assert all(step.services for step in steps if step.gateway or step.module == "training_jobs.stages")
     assert option(known["table"], "--note") == ["a note"]
