@@ -1,22 +1,56 @@
-"""The stages in containers: what they may write, and that the corpus is made the way it is made without one."""
+"""The stages in containers: what they may write, and that they write the very bytes that they write without one."""
 
 from __future__ import annotations
 
-import hashlib
+import json
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from cli.components import SERVICES
+from cli.stack import services_up
 from tests.containers.engine import ROOT, Stack, docker
 
 pytestmark = pytest.mark.timeout(3600)
+STAGES = ["corpus", "annotate", "execute", "filter", "merge"]
+DOCUMENTS = 16
+"""So few that it is soon done, enough that every tool has a text."""
 DIGESTS = """
-import hashlib, pathlib
-for file in sorted(pathlib.Path('/runs/texts').iterdir()):
-    print(file.name, hashlib.sha256(file.read_bytes()).hexdigest())
+import hashlib, pathlib, sys
+for folder in ('texts', 'run'):
+    for file in sorted((pathlib.Path(sys.argv[1]) / folder).rglob('*')):
+        # A log of chunks tells seconds, and is another at each run.
+        if file.is_file() and not file.name.endswith('.log.jsonl'):
+            print(file.relative_to(sys.argv[1]), hashlib.sha256(file.read_bytes()).hexdigest())
 """
+
+
+@pytest.fixture
+def services_here(images: Stack, tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The five tool services without containers, on the images' own indexes; the variables that tell where they are."""
+    for name in ("wiki-search", "question-answering"):
+        container = docker("create", f"toolformer-{name}")
+        folder = tmp_path / "data" / name.replace("-", "_")
+        folder.mkdir(parents=True)
+        try:
+            docker("cp", "-q", f"{container}:/index", str(folder / "index"))
+        finally:
+            docker("rm", container)
+    ports = {f"TOOLFORMER_{service.upper()}_PORT": "0" for service in SERVICES.values()}
+    with services_up(None, {**os.environ, **ports, "TOOLFORMER_DATA_DIR": str(tmp_path / "data")}) as told:
+        yield told
+
+
+def command_here(stack: Stack, stage: str, runs: Path) -> list[str]:
+    """What the compose file says that a stage runs, to be run here, with ``runs`` in the volume's place."""
+    told = json.loads(stack.compose("--profile", "jobs", "config", "--format", "json"))["services"][stage]
+    words = [word.replace("/runs", str(runs)).replace("python ", f"{sys.executable} ") for word in told["command"]]
+    return [*(told["entrypoint"] or [sys.executable, "-m"]), *words]
 
 
 def test_a_job_has_the_rights_of_the_file(stack: Stack) -> None:
@@ -25,15 +59,26 @@ def test_a_job_has_the_rights_of_the_file(stack: Stack) -> None:
     assert stack.compose(*words, code) == "10001 False True"
 
 
-def test_texts_are_the_same_bytes_as_without_a_container(stack: Stack, tmp_path: Path) -> None:
-    words = ["generate", "--documents", "12", "--seed", "0", "--out"]
-    run = ["--profile", "jobs", "run", "--rm", "--no-deps", "-T", "--entrypoint", "python", "annotate", "-m"]
-    stack.compose(*run, "training_jobs.corpus", *words, "/runs/texts", seconds=600)
-    command = [sys.executable, "-m", "training_jobs.corpus", *words, str(tmp_path)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=600)
+def test_from_texts_to_calls_it_is_the_same_bytes_as_without_a_container(
+    stack: Stack, services_here: dict[str, str], tmp_path: Path
+) -> None:
+    few = replace(stack, environment={"DOCUMENTS": str(DOCUMENTS)})
+    try:
+        few.compose("--profile", "jobs", "up", "--no-build", "merge", seconds=1800)
+        words = ["run", "--rm", "-v", f"{stack.project}_runs:/runs:ro", "--entrypoint", "python", "toolformer-jobs"]
+        there = docker(*words, "-c", DIGESTS, "/runs")
+    finally:
+        few.compose("--profile", "jobs", "rm", "--stop", "--force", *STAGES)
 
-    volume = f"{stack.project}_runs:/runs:ro"
-    there = docker("run", "--rm", "-v", volume, "--entrypoint", "python", "toolformer-jobs", "-c", DIGESTS)
-    here = {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in tmp_path.iterdir()}
-    assert len(here) > 1
-    assert dict(line.split() for line in there.splitlines()) == here
+    environment = {**os.environ, **services_here, "OMP_NUM_THREADS": "1"}
+    for stage in STAGES:
+        command = command_here(few, stage, tmp_path)
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=1800, check=False
+        )
+        assert done.returncode == 0, done.stderr
+    summary = json.loads((tmp_path / "run/merge/summary.json").read_text())
+    assert summary["texts"] > 0
+    assert {tool for tool, told in summary["tools"].items() if told["candidates"]} == set(SERVICES)
+    here = subprocess.run([sys.executable, "-c", DIGESTS, str(tmp_path)], capture_output=True, text=True, check=True)
+    assert there.splitlines() == here.stdout.splitlines()
