@@ -6,7 +6,7 @@ TORCH ?= cpu
 SETTING ?= full
 BIN := $(VENV)/bin
 PINS := requirements/torch-$(TORCH).txt requirements/dev.txt requirements/service-wiki_search-nodeps.txt
-ROLES := service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli cli-remote bench evaluation-harness
+ROLES := demo-world service-calculator service-calendar service-wiki_search service-translation service-question_answering gateway jobs cli cli-remote bench evaluation-harness
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-fast test-containers lint format proto bench evaluate reproduce lock clean
