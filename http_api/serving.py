@@ -8,9 +8,10 @@ import os
 import signal
 import socket
 import sys
+import time
 from collections.abc import Callable
 from types import FrameType
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,6 +19,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from http_api.errors import ApiError, error_response
 
 logger = logging.getLogger(__name__)
+
+_FIRST_REQUEST_SECONDS: Final = 2.0
+"""How long a drain waits for the request of who had connected before it and has said nothing yet."""
 
 
 class _DrainEnd:
@@ -65,10 +69,26 @@ class _Server(uvicorn.Server):
                 logger.info("listening on http://%s:%d", shown, port)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        logger.info("draining: no new requests, %d in progress", len(self.server_state.tasks))
+        # One turn of the loop takes in all who wait to be accepted: the kernel would reset them.
+        await asyncio.sleep(0)
+        for server in self.servers:
+            server.close()
+        for listener in sockets or []:
+            listener.close()
+        logger.info("draining: no new connections, %d requests in progress", len(self.server_state.tasks))
         self._on_drain()
+        await self._first_requests()
         await super().shutdown(sockets)
         logger.info("stopped")
+
+    async def _first_requests(self) -> None:
+        """Wait until every connection has made its first request: uvicorn closes one that has made none, and a client
+        whose request was on its way would not know whether it was heard."""
+        deadline = time.monotonic() + _FIRST_REQUEST_SECONDS
+        while time.monotonic() < deadline:
+            if all(getattr(one, "cycle", one) is not None for one in self.server_state.connections):
+                return
+            await asyncio.sleep(0.01)
 
 
 def serve(
@@ -82,8 +102,8 @@ def serve(
 ) -> NoReturn:
     """Serve ``app`` until SIGTERM or SIGINT, then drain and exit with status 0.
 
-    Call `configure_logging` before. At the signal the port closes at once; requests in progress get ``drain_seconds``
-    to end, then a 503; then the app's lifespan ends.
+    Call `configure_logging` before. At the signal the port closes at once; who had connected before may still make a
+    request, and requests in progress get ``drain_seconds`` to end, then a 503; then the app's lifespan ends.
 
     Args:
         app: the ASGI application.

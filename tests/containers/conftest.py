@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -28,6 +29,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def engine() -> None:
     if reason := missing():
         pytest.skip(reason)
+    # What a shell starts in the background ignores Ctrl-C, which a test sends and .ci/containers ends a long run by.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

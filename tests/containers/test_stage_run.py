@@ -49,7 +49,10 @@ def test_ctrl_c_stops_the_container_and_takes_it_away(stack: Stack) -> None:
         host = inspect(container)["HostConfig"]
         assert (host["ReadonlyRootfs"], host["CapDrop"], host["Memory"]) == (True, ["ALL"], 2 << 30)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=120)
+        try:
+            _, said = running.communicate(timeout=120)
+        finally:
+            running.kill()
     assert running.returncode == 130
     assert "corpus was stopped; what it finished is kept" in said
     assert not containers_of(stack, "corpus")

@@ -14,7 +14,7 @@ import pytest
 
 from http_api.logs import AccessLines, LineFormatter
 from tests.http_api.asgi import error_of
-from tests.http_api.process import started
+from tests.http_api.process import SECONDS, started
 
 APP = "tests.http_api.draining_app"
 PREFIX = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z "
@@ -26,7 +26,7 @@ async def test_sigterm_lets_requests_end_and_takes_no_new_ones() -> None:
         request = asyncio.create_task(client.get(f"{url}/slow"))
         await server.line_with("slow began")
         server.process.send_signal(signal.SIGTERM)
-        await server.line_with("draining: no new requests, 1 in progress")
+        await server.line_with("draining: no new connections, 1 requests in progress")
         with pytest.raises(httpx.ConnectError):
             async with httpx.AsyncClient() as late:
                 await late.get(f"{url}/health")
@@ -38,6 +38,31 @@ async def test_sigterm_lets_requests_end_and_takes_no_new_ones() -> None:
         assert response.json() == "done after the signal"
         assert await server.ended() == 0
         assert server.lines[-1].endswith("stopped\n")
+
+
+async def test_who_had_connected_before_the_drain_is_heard() -> None:
+    async with started(APP, "0", "30") as server:
+        url = httpx.URL(await server.url())
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        server.process.send_signal(signal.SIGTERM)
+        await server.line_with("draining")
+        writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        async with asyncio.timeout(SECONDS):
+            answer = await reader.read()  # to the end: the connection closes behind the answer
+        assert answer.startswith(b"HTTP/1.1 200")
+        assert answer.endswith(b'"ok"')
+        assert await server.ended() == 0
+        writer.close()
+
+
+async def test_a_connection_that_stays_silent_does_not_keep_the_server() -> None:
+    async with started(APP, "0", "30") as server:
+        url = httpx.URL(await server.url())
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        server.process.send_signal(signal.SIGTERM)
+        assert await server.ended() == 0
+        assert await reader.read() == b""
+        writer.close()
 
 
 async def test_a_drain_has_an_end() -> None:
