@@ -75,7 +75,7 @@ class _Server(uvicorn.Server):
             server.close()
         for listener in sockets or []:
             listener.close()
-        logger.info("draining: no new connections, %d requests in progress", len(self.server_state.tasks))
+        logger.info("draining: no new connections, %d in progress", len(self.server_state.tasks))
         self._on_drain()
         await self._first_requests()
         await super().shutdown(sockets)

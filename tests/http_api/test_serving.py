@@ -26,7 +26,7 @@ async def test_sigterm_lets_requests_end_and_takes_no_new_ones() -> None:
         request = asyncio.create_task(client.get(f"{url}/slow"))
         await server.line_with("slow began")
         server.process.send_signal(signal.SIGTERM)
-        await server.line_with("draining: no new connections, 1 requests in progress")
+        await server.line_with("draining: no new connections, 1 in progress")
         with pytest.raises(httpx.ConnectError):
             async with httpx.AsyncClient() as late:
                 await late.get(f"{url}/health")
