@@ -98,7 +98,7 @@ class _Plan:
         yield self._calls_again(model)
         both = [f"{round_}/merge/{WITH_CALLS}" for round_ in ("round-1", "round-2")]
         yield self._finetune(model, "toolformer-2", both, "finetune on C* of both rounds")
-        calls = ("--k", str(max(self.setting.k)), "--max-calls", *map(str, self.setting.chained_calls))
+        calls = ("--k", str(self.setting.chained_k), "--max-calls", *map(str, self.setting.chained_calls))
         yield self._evaluate(model, "toolformer-2", "Toolformer, round 2", calls, self.setting.chained_suites)
         runs = [_evaluation(model, name) for name in ("base", "cc", "toolformer", "toolformer-2")]
         yield self._compare(model.step("table"), "put the rows side by side", model.folder, runs)
@@ -155,6 +155,7 @@ class _Plan:
             RunFolder(model.folder / round_),
             (*_shards(self.run / texts, documents), "--language-id", LANGUAGE_ID),
             model.base,
+            self.setting.chained_tau if texts == "texts-chained" else self.setting.tau,
             (LANGUAGE_ID, *self._given(model)),
         )
 
@@ -163,19 +164,24 @@ class _Plan:
         title, folder = "the Toolformer adds calls to C*", RunFolder(model.folder / "round-2")
         earlier = model.folder / _FIRST_ROUND["texts-chained"]
         texts: tuple[Argument, ...] = ("--round", "2", "--earlier", earlier, "--tools", *self.setting.chained_tools)
-        return self._stages(model.step("calls-2"), title, folder, texts, model.folder / "toolformer" / "model")
+        teacher = model.folder / "toolformer" / "model"
+        return self._stages(model.step("calls-2"), title, folder, texts, teacher, self.setting.chained_tau)
 
     def _stages(
         self, name: str, title: str, folder: RunFolder, texts: tuple[Argument, ...], teacher: Path,
-        inputs: tuple[Path, ...] = (),
+        tau: tuple[str, ...], inputs: tuple[Path, ...] = (),
     ) -> Step:  # fmt: skip
         """Annotate, execute, filter, merge."""
-        numbers = {"seed": self.setting.seed, "chunk": self.setting.chunk}
+        numbers = {
+            "seed": self.setting.seed,
+            "chunk": self.setting.chunk,
+            "calls-per-position": self.setting.calls_per_position,
+        }
         return Step(
             name,
             title,
             "training_jobs.stages",
-            (*texts, "--run", folder.path, "--model", teacher, *_options(numbers), *self._strictness()),
+            (*texts, "--run", folder.path, "--model", teacher, *_options(numbers), *self._strictness(tau)),
             tuple(folder.merged / file for file in _MERGED),
             how=("--workers", str(usable_cpus())),
             inputs=inputs,
@@ -183,10 +189,9 @@ class _Plan:
             counts=lambda: counts.round_of_calls(folder),
         )
 
-    def _strictness(self) -> tuple[str, ...]:
+    def _strictness(self, tau: tuple[str, ...]) -> tuple[str, ...]:
         chosen = {"--before-words": self.setting.before_words, "--given-inputs": self.setting.given_inputs}
-        tau = ("--tau", *self.setting.tau) if self.setting.tau else ()
-        return (*(option for option, wanted in chosen.items() if wanted), *tau)
+        return (*(option for option, wanted in chosen.items() if wanted), *(("--tau", *tau) if tau else ()))
 
     def _report(self, model: LoopModel, texts: str, round_: str) -> Step:
         folder, out = model.folder / round_, model.folder / round_ / "precision.json"

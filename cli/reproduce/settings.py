@@ -49,6 +49,10 @@ class Setting:
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
     tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = ("0.5", "Calculator=1.0")
+    chained_tau: Annotated[tuple[str, ...], "the same where one value follows from another"] = ("0.5",)
+    calls_per_position: Annotated[
+        int, "calls at a place of C*, at most; a second one of the same fact uses up a chain"
+    ] = 1
     before_words: Annotated[bool, "calls may stand only where a word begins"] = True
     given_inputs: Annotated[bool, "numbers in a call's input must stand in the text before it"] = True
 
@@ -61,7 +65,12 @@ class Setting:
 
     suites: Annotated[tuple[str, ...], "what base, + CC and Toolformer are asked"] = ("own",)
     count: Annotated[int, "questions in each part of a suite; most suites have two parts"] = 200
-    k: Annotated[tuple[int, ...], "how freely Toolformer may call (section 4.2 of the paper); 0: not at all"] = (0, 10)
+    k: Annotated[tuple[int, ...], "how freely Toolformer may call (section 4.2 of the paper); 0: not at all"] = (
+        0,
+        1,
+        3,
+        10,
+    )
     chained_tools: Annotated[tuple[str, ...], "whose calls round 2 adds; nothing follows from a translation here"] = (
         "Calculator",
         "Calendar",
@@ -70,6 +79,7 @@ class Setting:
     )
     chained_suites: Annotated[tuple[str, ...], "what the Toolformer of round 2 is asked"] = ("own",)
     chained_calls: Annotated[tuple[int, ...], "calls of a completion in round 2, at most"] = (1, 2)
+    chained_k: Annotated[int, "how freely it may call"] = 3
 
     def __post_init__(self) -> None:
         for one in dataclasses.fields(self):
@@ -113,6 +123,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         finetune_batch=16,
         measure_every=10,
         count=6,
+        k=(0, 10),
         chained_suites=("own-two-calls",),
     ),
 }

@@ -1,4 +1,5 @@
-"""Texts in which one value follows from another: a date and then arithmetic or a page, a fact and then arithmetic.
+"""Texts in which one value follows from another: a date or a fact and then arithmetic with it, a fact and then one
+about it.
 
 They need two calls, the second of them with what the first has found. A *told* chain says both values, so that each
 call helps with what follows it: ``It is [Calendar() -> ...] 2031 now, so it has been open for
@@ -11,22 +12,26 @@ import datetime
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from functools import cache
+from typing import Final, TypeVar
 
-from demo_world import questions
+from demo_world import facts, questions
 from demo_world.articles import chains_phrasings
 from demo_world.articles.article import Truth
 from demo_world.articles.chains_phrasings import Wording
-from demo_world.articles.encyclopedic import search_words
+from demo_world.articles.encyclopedic import search_words, statements
+from demo_world.city_pages import capital_cities
+from demo_world.splits import is_held_out
 from demo_world.texts import asking, calendar, encyclopedic
 from demo_world.texts.calculator import TOOL as CALCULATOR
 from demo_world.texts.numbers import number_is_held_out, rounded, value_of
 from demo_world.texts.patterns import CALL_MARK, Slots, capitalise
+from demo_world.titles import city_titles
 
-_LARGEST: Final = 100_000_000
 _FIRST_YEAR: Final = 1930
 
 Call = tuple[str, str]
+Row = TypeVar("Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +43,7 @@ class Chain:
         situation, question: the same as a word problem.
         parts: the text, cut where calls go: three parts if it is told, or else two.
         first: the calls that find the first value; each does. ``found`` is what it is.
-        second: the call that makes the answer of it.
+        second: the calls that make the answer of it; each does.
         answer: what the second call finds, and the last part begins with.
         date: the day on which it is written, where that matters.
     """
@@ -49,7 +54,7 @@ class Chain:
     parts: tuple[str, ...]
     first: tuple[Call, ...]
     found: str
-    second: Call
+    second: tuple[Call, ...]
     answer: str
     date: datetime.date | None = None
 
@@ -61,20 +66,21 @@ class Chain:
     def truths(self, start: int = 0) -> tuple[Truth, ...]:
         """The calls that help, where the text begins at character ``start``."""
         places = (start + len(self.parts[0]), start + len("".join(self.parts[:-1])))
-        first = (Truth(tool, places[0], asked, self.found) for tool, asked in self.first)
-        return (*first, Truth(self.second[0], places[1], self.second[1], self.answer))
+        found = ((self.first, places[0], self.found), (self.second, places[1], self.answer))
+        return tuple(Truth(tool, at, asked, answer) for calls, at, answer in found for tool, asked in calls)
 
 
 def chain(rng: random.Random, *, held_out: bool, held_out_phrasing: bool = False, told: bool = True) -> Chain:
     """A chain whose entities, days and numbers are all on the wanted side of their splits.
 
-    Phrasings are few: ``held_out_phrasing`` takes the last of each kind, the rest otherwise.
+    ``held_out_phrasing`` takes the statements that are held out and, of what is worded here, the last of each list.
     """
-    draw = rng.choice(tuple(_FAMILIES.values()))
     while True:
-        drawn = draw(rng, held_out, held_out_phrasing, told)
-        # An answer that the text says before, or as a part of the date, would be right by chance.
-        if drawn is not None and drawn.answer not in _numbers(f"{drawn.situation} {''.join(drawn.parts[:-1])}"):
+        drawn = rng.choice(tuple(_FAMILIES.values()))(rng, held_out, held_out_phrasing, told)
+        # An answer that the text says before would be right by chance.
+        if drawn is not None and drawn.answer.replace(",", "") not in _numbers(
+            f"{drawn.situation} {''.join(drawn.parts[:-1])}"
+        ):
             return drawn
 
 
@@ -85,42 +91,58 @@ def _date_then_sum(rng: random.Random, held_out: bool, held_out_phrasing: bool, 
     given = {"first": first, "y": _number(rng, _FIRST_YEAR, day.year - 1, held_out), "k": _few(rng, held_out)}
     slots = Slots(rng, given)
     asked = wording[3].format_map(slots)
-    second, answer = (CALCULATOR, asked), rounded(value_of(asked))
+    second, answer = ((CALCULATOR, asked),), rounded(value_of(asked))
     return _chain(_AGE, wording, slots, ((calendar.TOOL, ""),), first, second, answer, day)
 
 
-def _date_then_page(rng: random.Random, held_out: bool, held_out_phrasing: bool, told: bool) -> Chain:
-    rows = chains_phrasings.DAY_NUMBERS if told else chains_phrasings.UNTOLD_DAY_NUMBERS
-    wording = _drawn(rng, rows, held_out_phrasing)
-    while True:
-        day = calendar.draw_date(rng, held_out=held_out)
-        if not _leap(day):  # the day's page tells the number in a leap year second
-            break
-    first = calendar.full_date(day)
-    second = (encyclopedic.TOOL, calendar.long_date(day).split(",")[0])
-    answer = str(day.timetuple().tm_yday)
-    return _chain(_PAGE, wording, Slots(rng, {"first": first}), ((calendar.TOOL, ""),), first, second, answer, day)
-
-
 def _fact_then_sum(rng: random.Random, held_out: bool, held_out_phrasing: bool, told: bool) -> Chain | None:
-    wording = _drawn(rng, chains_phrasings.SHARES if told else chains_phrasings.UNTOLD_SHARES, held_out_phrasing)
-    known = questions.draw_fact(rng, held_out=held_out)
-    if not known.relation.endswith(" population"):
+    wording = _drawn(rng, chains_phrasings.WAYS if told else chains_phrasings.UNTOLD_WAYS, held_out_phrasing)
+    known = _fact(rng, "city distance", held_out)
+    if "," in known.answer:  # in calculations numbers are written plainly
         return None
-    given = {"first": known.answer, "entity": known.entity, "n": known.answer.replace(",", "")}
-    slots = Slots(rng, given | {"k": _few(rng, held_out)})
+    slots = Slots(rng, {"entity": known.entity, "n": known.answer, "k": _few(rng, held_out)})
     asked = wording[3].format_map(slots)
     value = value_of(asked)
-    if not 1 <= value < _LARGEST:
+    if value < 1:
         return None
-    first = [(encyclopedic.TOOL, search_words(known)), (asking.TOOL, _asked(known))]
-    rng.shuffle(first)
-    return _chain(_FACT, wording, slots, tuple(first), known.answer, (CALCULATOR, asked), rounded(value))
+    if told:
+        said = _statement(rng, known, held_out_phrasing)
+        if said is None:
+            return None
+        wording = (
+            *wording[:2],
+            f"{wording[0]} {_filled(said, slots, known.entity, known.answer)}. {wording[2]}",
+            wording[3],
+        )
+    return _chain(_SUM, wording, slots, _finding(rng, known), known.answer, ((CALCULATOR, asked),), rounded(value))
+
+
+def _fact_then_fact(rng: random.Random, held_out: bool, held_out_phrasing: bool, told: bool) -> Chain | None:
+    known = _fact(rng, rng.choice(("city place", "city place", "country capital")), held_out)
+    following = _following(rng, known, held_out)
+    if following is None:
+        return None
+    slots = Slots(rng, {"entity": known.entity})
+    question = chains_phrasings.FACT_QUESTIONS[following.relation]
+    if told:
+        sentences = []
+        for fact in (known, following):
+            if (said := _statement(rng, fact, held_out_phrasing)) is None:
+                return None
+            sentences.append(_filled(said, slots, fact.entity, fact.answer))
+        text = f"{question} {'. '.join(sentences)}"
+    else:
+        row = _drawn(rng, chains_phrasings.UNTOLD_FACTS[following.relation], held_out_phrasing)
+        text = _filled(row, slots, known.entity, following.answer)
+    slots["entity"] = known.entity
+    wording = ("", question, f"{text}.", "")
+    first, second = _finding(rng, known), _finding(rng, following)
+    return _chain(_TWO_FACTS, wording, slots, first, known.answer, second, following.answer)
 
 
 def _chain(
-    kind: str, wording: Wording, slots: Slots, first: tuple[Call, ...], found: str, second: Call, answer: str,
-    date: datetime.date | None = None,
+    kind: str, wording: Wording, slots: Slots, first: tuple[Call, ...], found: str, second: tuple[Call, ...],
+    answer: str, date: datetime.date | None = None,
 ) -> Chain:  # fmt: skip
     slots["answer"] = answer
     situation, question, sentence, _ = wording
@@ -130,13 +152,62 @@ def _chain(
 
 
 _Family = Callable[[random.Random, bool, bool, bool], Chain | None]
-_AGE, _PAGE, _FACT = "date, then arithmetic", "date, then page", "fact, then arithmetic"
-_FAMILIES: Final[Mapping[str, _Family]] = {_AGE: _date_then_sum, _PAGE: _date_then_page, _FACT: _fact_then_sum}
+_AGE, _SUM, _TWO_FACTS = "date, then arithmetic", "fact, then arithmetic", "fact, then fact"
+_FAMILIES: Final[Mapping[str, _Family]] = {_AGE: _date_then_sum, _SUM: _fact_then_sum, _TWO_FACTS: _fact_then_fact}
 KINDS: Final = tuple(_FAMILIES)
 """What the two calls are for."""
 
 
-def _drawn(rng: random.Random, rows: Sequence[Wording], held_out: bool) -> Wording:
+def _following(rng: random.Random, known: questions.Fact, held_out: bool) -> questions.Fact | None:
+    """A fact about what ``known`` gives: a city's country, or a country's capital; ``None`` if there is none to tell.
+
+    What follows from a trainable fact is trainable too."""
+    if known.relation == "country capital":
+        city = capital_cities().get(_countries()[known.entity].code)
+        if city is None or city_titles().get(city.key) != known.answer:
+            return None
+        if not held_out and is_held_out("city", city.name):
+            return None
+        return questions.Fact(city.name, city.name, "city population", f"{city.population:,}")
+    country = _countries().get(known.answer)  # none has a region before it
+    if country is None or (not held_out and is_held_out("country", country.name)):
+        return None
+    name, number = rng.choice((("population", country.population), ("area", country.area_km2)))
+    return questions.Fact(country.name, country.in_text, f"country {name}", f"{number:,}") if number else None
+
+
+@cache
+def _countries() -> dict[str, facts.Country]:
+    """Countries by their name in a sentence."""
+    return {country.in_text: country for country in facts.countries()}
+
+
+def _fact(rng: random.Random, relation: str, held_out: bool) -> questions.Fact:
+    while True:
+        fact = questions.draw_fact(rng, held_out=held_out)
+        if fact.relation == relation:
+            return fact
+
+
+def _finding(rng: random.Random, fact: questions.Fact) -> tuple[Call, ...]:
+    """The calls that find a fact, in any order."""
+    asked = asking.asked_phrasings(fact.relation, held_out=False)[0].subject
+    found = [(encyclopedic.TOOL, search_words(fact)), (asking.TOOL, questions.ask(asked, fact))]
+    rng.shuffle(found)
+    return tuple(found)
+
+
+def _filled(pattern: str, slots: Slots, entity: str, answer: str) -> str:
+    slots["entity"], slots["answer"] = entity, answer
+    return capitalise(pattern.format_map(slots))
+
+
+def _statement(rng: random.Random, fact: questions.Fact, held_out: bool) -> str | None:
+    known = statements(fact.relation, held_out=held_out)
+    return rng.choice(known) if known else None  # few statements, of which none is held out
+
+
+def _drawn(rng: random.Random, rows: Sequence[Row], held_out: bool) -> Row:
     return rng.choice(rows[-1:] if held_out else rows[:-1])
 
 
@@ -149,13 +220,5 @@ def _number(rng: random.Random, first: int, last: int, held_out: bool) -> str:
     return rng.choice(choices)
 
 
-def _asked(known: questions.Fact) -> str:
-    return questions.ask(asking.asked_phrasings(known.relation, held_out=False)[0].subject, known)
-
-
 def _numbers(text: str) -> list[str]:
     return "".join(letter if letter.isdigit() else " " for letter in text.replace(",", "")).split()
-
-
-def _leap(day: datetime.date) -> bool:
-    return day.replace(month=12, day=31).timetuple().tm_yday == 366

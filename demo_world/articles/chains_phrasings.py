@@ -1,8 +1,7 @@
 """Wording of texts in which one value follows from another that had to be found first.
 
-Each row is a situation with its question (the form of a word problem), the sentence, and the expression of its second
-value. ``{first}`` is what the first call finds, ``{answer}`` what the second one does. A sentence has a bar where each
-call goes; with one bar it never says ``{first}``, so that both calls go there. The last row of each is held out.
+``{first}`` is what the first call finds, ``{answer}`` what the second one does; a bar stands where each call goes. A
+text with one bar never says ``{first}``: both calls go there. The last row of each list is held out.
 """
 
 from __future__ import annotations
@@ -21,62 +20,67 @@ AGES: Final[tuple[Wording, ...]] = (
     ("The club was founded in {y}.", "How old is the club this year?",
      "The club was founded in {y}. It is now the year| {first}, which makes the club| {answer} years old.",
      "{first} - {y}"),
+    ("The mill was built in {y}.", "How old is the mill this year?",
+     "The mill was built in {y} and still works today, in| {first}, when it is| {answer} years old.", "{first} - {y}"),
     ("The bridge will stand for {k} more years from now.", "Until which year will the bridge stand?",
      "The bridge will stand for {k} more years. As this year is| {first}, it will stand until| {answer}.",
      "{first} + {k}"),
     ("{person} will be back {k} years from now.", "In which year will {person} be back?",
      "{Person} will be back in {k} years. The year is| {first}, so look for {person} in| {answer}.", "{first} + {k}"),
-    ("{person} promised to come back {k} years from now.", "In which year will {person} come back?",
-     "{Person} promised to come back {k} years from now. It is| {first} today, so that will be in| {answer}.",
-     "{first} + {k}"),
+    ("The theatre was closed in {y}.", "How many years ago was the theatre closed?",
+     "The theatre was closed in {y}. Today, in| {first}, it has been closed for| {answer} years.", "{first} - {y}"),
 )  # fmt: skip
-"""``{first}`` is today's year; ``{y}`` an earlier one."""
-
-DAY_NUMBERS: Final[tuple[Wording, ...]] = (
-    ("", "Which number does today's date have among the days of the year?",
-     "Today is| {first}, and of the days of the year that is number| {answer}.", ""),
-    ("", "Which day of the year is it today?", "It is| {first}. That is day| {answer} of the year.", ""),
-    ("", "How many days of the year have begun, with today?",
-     "The date today is| {first}. The days of this year that have begun, today among them, number| {answer}.", ""),
-    ("", "Which day of the year is this?", "Written on| {first}, which is day| {answer} of the year.", ""),
-)  # fmt: skip
-"""``{first}`` is today's date, ``{answer}`` its number in the year, which its page tells."""
-
-SHARES: Final[tuple[Wording, ...]] = (
-    ("Every inhabitant of {entity} plants {k} trees.", "How many trees is that?",
-     "The population of {entity} is| {first}. If everybody plants {k} trees, that makes| {answer} trees.",
-     "{n} * {k}"),
-    ("Each of the people of {entity} pays {k} dollars.", "How many dollars is that?",
-     "{Entity} has a population of| {first}, and everybody there pays {k} dollars, together| {answer} dollars.",
-     "{n} * {k}"),
-    ("{k} newcomers move to {entity}.", "How many inhabitants does {entity} then have?",
-     "In {entity} there are| {first} people. Once {k} more have come there are| {answer}.", "{n} + {k}"),
-    ("{k} people leave {entity}.", "How many inhabitants does {entity} then have?",
-     "The total population of {entity} is| {first}. When {k} people have left it is| {answer}.", "{n} - {k}"),
-    ("The people of {entity} are divided into {k} equal groups.", "How many people are in a group?",
-     "{Entity} has a population of| {first}. Divided into {k} equal groups, that is| {answer} people a group.",
-     "{n} / {k}"),
-    ("{k} children are born in {entity}.", "How many inhabitants does {entity} then have?",
-     "The population of {entity} is| {first}. After the birth of {k} children it is| {answer}.", "{n} + {k}"),
-)  # fmt: skip
-"""``{first}`` is the population of ``{entity}`` as its page writes it, ``{n}`` the same without commas."""
+"""A situation with its question, the text, and the second value; ``{first}`` is today's year, ``{y}`` an earlier."""
 
 UNTOLD_AGES: Final[tuple[Wording, ...]] = (
     (*AGES[0][:2], "{Person} was born in {y}, so this year {person} turns| {answer}.", AGES[0][3]),
     (*AGES[1][:2], "The school opened in {y}, so this year it has been open for| {answer} years.", AGES[1][3]),
     (*AGES[2][:2], "{Person} moved to {place} in {y}; counted from this year that was| {answer} years ago.",
      AGES[2][3]),
-    (*AGES[4][:2], "The bridge will stand for {k} more years from now, until the year| {answer}.", AGES[4][3]),
-    (*AGES[6][:2], "{Person} promised to come back {k} years from now, in the year| {answer}.", AGES[6][3]),
+    (*AGES[5][:2], "The bridge will stand for {k} more years from now, until the year| {answer}.", AGES[5][3]),
+    (*AGES[7][:2], "The theatre was closed in {y}; counted from this year that was| {answer} years ago.", AGES[7][3]),
 )  # fmt: skip
-UNTOLD_DAY_NUMBERS: Final[tuple[Wording, ...]] = (
-    (*DAY_NUMBERS[0][:2], "Among the days of the year, today's date has the number| {answer}.", ""),
-    (*DAY_NUMBERS[1][:2], "Counted from the first of January, today is day| {answer} of the year.", ""),
+
+WAYS: Final[tuple[Wording, ...]] = (
+    ("{person} goes from {entity} to the capital {k} times.", "How many kilometres is that?",
+     "{k} such ways are| {answer} kilometres.", "{n} * {k}"),
+    ("The way from {entity} to the capital is divided into {k} equal parts.", "How many kilometres is a part?",
+     "Divided into {k} equal parts, a part of it is| {answer} kilometres.", "{n} / {k}"),
+    ("{person} goes from {entity} to the capital and makes a detour of {k} kilometres.", "How long is the way?",
+     "With a detour of {k} kilometres it is| {answer} kilometres.", "{n} + {k}"),
+    ("{person} has done {k} kilometres of the way from {entity} to the capital.", "How many kilometres are left?",
+     "After the first {k} of them,| {answer} kilometres are left.", "{n} - {k}"),
+    ("Each of {k} buses drives from {entity} to the capital.", "How many kilometres do they drive together?",
+     "Each of the {k} buses drives all of it, so together they drive| {answer} kilometres.", "{n} * {k}"),
 )  # fmt: skip
-UNTOLD_SHARES: Final[tuple[Wording, ...]] = (
-    (*SHARES[0][:2], "Every inhabitant of {entity} plants {k} trees, which makes| {answer} trees.", SHARES[0][3]),
-    (*SHARES[1][:2], "Each of the people of {entity} pays {k} dollars, together| {answer} dollars.", SHARES[1][3]),
-    (*SHARES[2][:2], "Once {k} newcomers have moved to {entity}, its inhabitants number| {answer}.", SHARES[2][3]),
-    (*SHARES[4][:2], "Divided into {k} equal groups, the people of {entity} make groups of| {answer} people.",
-     SHARES[4][3]),
+"""What follows from the distance ``{n}`` between a city and its capital, once that is said."""
+
+UNTOLD_WAYS: Final[tuple[Wording, ...]] = (
+    (*WAYS[0][:2], "{k} ways from {entity} to the capital are| {answer} kilometres.", WAYS[0][3]),
+    (*WAYS[2][:2], "With a detour of {k} kilometres, the way from {entity} to the capital is| {answer} kilometres.",
+     WAYS[2][3]),
+    (*WAYS[4][:2], "{k} buses that drive from {entity} to the capital drive| {answer} kilometres together.",
+     WAYS[4][3]),
 )  # fmt: skip
+
+UNTOLD_FACTS: Final[dict[str, tuple[str, ...]]] = {
+    "country population": (
+        "the country in which {entity} lies has a population of| {answer}",
+        "the country of {entity} has| {answer} inhabitants", "where {entity} lies, the whole country counts| {answer}",
+    ),
+    "country area": (
+        "the country in which {entity} lies has an area of| {answer} square kilometres",
+        "the country of {entity} covers| {answer} square kilometres",
+        "where {entity} lies, the whole country measures| {answer} square kilometres",
+    ),
+    "city population": (
+        "the capital of {entity} has a population of| {answer}", "the capital of {entity} has| {answer} inhabitants",
+        "in the capital of {entity} live| {answer} people",
+    ),
+}  # fmt: skip
+"""A fact about what another fact gives: about a city's country, or a country's capital."""
+FACT_QUESTIONS: Final[dict[str, str]] = {
+    "country population": "How many people live in the country of {entity}?",
+    "country area": "How many square kilometres does the country of {entity} have?",
+    "city population": "How many people live in the capital of {entity}?",
+}

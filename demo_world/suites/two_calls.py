@@ -19,5 +19,5 @@ def two_calls(rng: random.Random, *, held_out: bool, held_out_phrasing: bool = F
     start, end = text.rindex(drawn.answer), text.rindex(drawn.answer) + len(drawn.answer)
     return Item(
         drawn.question, (drawn.answer,), before, context=drawn.situation, date=drawn.date,
-        calls=(drawn.first[0], drawn.second), between=text[:start], after=text[end:], kind=drawn.kind,
+        calls=(drawn.first[0], drawn.second[0]), between=text[:start], after=text[end:], kind=drawn.kind,
     )  # fmt: skip

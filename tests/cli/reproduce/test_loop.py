@@ -30,7 +30,7 @@ max_samples = 8
 max_input_tokens = 4
 """
 _TINY = {
-    "--documents": "30", "--chained-documents": "6", "--held-out-documents": "4", "--tau": "-9",
+    "--documents": "30", "--chained-documents": "6", "--held-out-documents": "4", "--tau": "-9", "--chained-tau": "-9",
     "--chained-tools": "Calculator", "--finetune-steps": "2", "--finetune-batch": "2",
     "--measure-every": "1", "--precision": "float32", "--count": "1",
 }  # fmt: skip
@@ -106,7 +106,7 @@ def _check_products(folder: Path) -> None:
     rows = [line.split(" | ")[0].strip("| ") for line in table.split("### ")[1].splitlines() if line.startswith("|")]
     assert rows[2:] == [
         "base (disabled)", "+ CC (disabled)", "Toolformer (disabled)", "Toolformer",
-        "Toolformer, round 2, k = 10", "Toolformer, round 2, k = 10, 2 calls",
+        "Toolformer, round 2, k = 3", "Toolformer, round 2, k = 3, 2 calls",
     ]  # fmt: skip
     assert "own articles" in table
     assert "Setting short" in (folder / "model" / "results.html").read_text()

@@ -63,7 +63,7 @@ def test_one_model_goes_through_the_paper_in_its_order(tmp_path: Path) -> None:
     assert option(known["evaluate-base"], "--k") == option(known["evaluate-cc"], "--k") == ["0"]
     assert option(known["evaluate-toolformer"], "--k") == ["0", "1", "10"]
     assert option(known["evaluate-toolformer-2"], "--max-calls") == ["1", "2"]
-    assert option(known["evaluate-toolformer-2"], "--k") == ["10"]
+    assert option(known["evaluate-toolformer-2"], "--k") == ["3"]
     assert option(known["calls-2"], "--model") == [str(tmp_path / "run" / "model" / "toolformer" / "model")]
     assert option(known["calls-2"], "--tools") == ["Calculator", "Calendar", "WikiSearch", "QA"]
     assert [step.name for step in steps if step.gateway] == [name for name in known if name.startswith("evaluate")]
@@ -85,11 +85,12 @@ def test_sizes_are_told_apart_and_put_on_one_page(tmp_path: Path) -> None:
 
 
 def test_what_a_call_must_be_is_told_to_both_rounds(tmp_path: Path) -> None:
-    told = setting("--sizes", "64x1", "--tau", "1.0", "QA=0.5", "--no-given-inputs")
+    told = setting("--sizes", "64x1", "--tau", "1.0", "QA=0.5", "--chained-tau", "0.3", "--no-given-inputs")
     calls = [step for step in plan(told, tmp_path) if step.module == "training_jobs.stages"]
     assert [step.name for step in calls] == ["calls-64x1", "calls-chained-64x1", "calls-2-64x1"]
+    assert [option(step, "--tau") for step in calls] == [["1.0", "QA=0.5"], ["0.3"], ["0.3"]]
     for step in calls:
-        assert option(step, "--tau") == ["1.0", "QA=0.5"]
+        assert option(step, "--calls-per-position") == ["1"]
         assert "--before-words" in step.arguments
         assert "--given-inputs" not in step.arguments
 
