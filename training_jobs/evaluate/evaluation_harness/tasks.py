@@ -45,6 +45,13 @@ def examples(suite: str, count: int = 100, seed: int = 0, **_: Any) -> dict[str,
     return {"test": docs}
 
 
+def dataset(suite: str, count: int = 100, seed: int = 0, **given: Any) -> dict[str, Any]:
+    """:func:`examples` as the harness wants them: a ``datasets.Dataset`` by split."""
+    from datasets import Dataset  # comes with the harness
+
+    return {split: Dataset.from_list(docs) for split, docs in examples(suite, count, seed, **given).items()}
+
+
 def judge(doc: dict[str, Any], results: list[str]) -> dict[str, float]:
     """``right``: 1 if the completion is right by the suite's rule, else 0."""
     return {"right": float(SUITES[doc["suite"]].rule.right(results[0], doc["answers"]))}
