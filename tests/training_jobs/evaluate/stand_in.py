@@ -45,7 +45,7 @@ def stand_in(reply: Reply, *, gateway: bool = True, ready: int = 200, down: Iter
     async def complete(body: dict[str, Any]) -> JSONResponse:
         app.state.bodies.append(body)
         made = reply(body)
-        return made if isinstance(made, JSONResponse) else JSONResponse({"choices": [made]})
+        return made if isinstance(made, JSONResponse) else JSONResponse({"choices": [{"index": 0, **made}]})
 
     return app
 
