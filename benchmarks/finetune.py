@@ -153,7 +153,7 @@ def _rate(way: str, precision: str, config: GPTJConfig, texts: Sequence[Encoded]
         else:
             trainer = FinetuneTrainer(
                 model, arguments, texts=texts, held_out=texts[:1], plan=plan, evaluation_tokens=most,
-                clock=StepClock(plan.tokens()), callbacks=[watch],
+                opening=None, clock=StepClock(plan.tokens()), callbacks=[watch],
             )  # fmt: skip
         trainer.remove_callback(transformers.PrinterCallback)
         trainer.train()
