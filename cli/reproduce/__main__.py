@@ -25,7 +25,8 @@ from cli.reproduce.marks import Marks
 from cli.reproduce.options import add_options, chosen
 from cli.reproduce.plan import Step, plan
 from cli.reproduce.running import Runner, StepError, duration
-from cli.reproduce.settings import SETTINGS, SHORT_NOTE
+from cli.reproduce.settings import SETTINGS, SHORT_NOTE, Setting
+from toolformer.tools import ToolConfigError, ToolRegistry
 
 _EXAMPLES: Final = """
 toolformer reproduce --setting short                       # minutes: does everything run here?
@@ -44,6 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = make_parser().parse_args(arguments)
     setting = chosen(options.setting, options)
+    _require_tools(setting)
     run = (options.out or Path("var") / "reproduce" / options.setting).absolute()
     note = SHORT_NOTE if options.setting == "short" else ""
     steps = plan(setting, run, note)
@@ -98,6 +100,21 @@ def show(steps: Sequence[Step], run: Path, console: Console) -> None:
         took = "" if state == "open" else duration(marks.seconds(step))
         table.add_row(step.name, "" if state == "open" else state, took, step.title)
     console.print(table)
+
+
+def _require_tools(setting: Setting) -> None:
+    """A name that is no tool's is told before hours of work, not after."""
+    try:
+        registry = ToolRegistry.load()
+    except ToolConfigError as error:
+        raise CommandError(str(error)) from error
+    thresholds = {"--tau": setting.tau, "--chained-tau": setting.chained_tau}
+    named = {option: [one.partition("=")[0] for one in given if "=" in one] for option, given in thresholds.items()}
+    for option, names in {**named, "--chained-tools": setting.chained_tools}.items():
+        for name in names:
+            if name not in registry:
+                known = ", ".join(tool.name for tool in registry)
+                raise CommandError(f"{option}: there is no tool {name!r}; the tools: {known}")
 
 
 def _stopped(number: int, frame: Any) -> None:

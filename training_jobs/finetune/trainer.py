@@ -128,7 +128,8 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
         with torch.no_grad(), _barred(model, self._opening):
             for batch in dataloader:
                 # Where a text itself has the opening there is nothing to measure once it cannot come.
-                batch["labels"][batch["labels"] == self._opening] = IGNORED
+                if self._opening is not None:
+                    batch["labels"][batch["labels"] == self._opening] = IGNORED
                 count = int((batch["labels"][:, 1:] != IGNORED).sum())
                 outputs = model(**self._prepare_inputs(batch), num_items_in_batch=1)
                 summed += torch.tensor([float(outputs["loss"]), count], dtype=torch.float64)

@@ -161,6 +161,10 @@ async def test_the_command_lists_its_steps_and_refuses_in_one_line(tmp_path: Pat
     status, _, log = await run("reproduce", "--base", str(tmp_path), "--list")
     assert (status, log.count("\n")) == (1, 1)
     assert "holds no checkpoint" in log
+    for option, given in {"--chained-tools": ["QA", "Atlas"], "--tau": ["0.5", "Atlas=1"]}.items():
+        status, _, log = await run("reproduce", option, *given, "--list")
+        assert (status, log.count("\n")) == (1, 1)
+        assert f"{option}: there is no tool 'Atlas'; the tools: Calculator" in log
     status, _, log = await run("reproduce", "--until", "finetune")
     assert (status, log.count("\n")) == (1, 1)
     assert "--until: there is no step 'finetune'; the steps: base-corpus, texts" in log
