@@ -2,7 +2,7 @@
 about it.
 
 They need two calls, the second of them with what the first has found. A *told* chain says both values, so that each
-call helps with what follows it: ``It is [Calendar() -> ...] 2031 now, so it has been open for
+call helps with what follows it: ``Today is [Calendar() -> ...] Monday, May 12, 2031, so it has been open for
 [Calculator(2031 - 1980) -> 51] 51 years.`` One that is not told says the second alone, and both calls go to one place.
 """
 
@@ -87,12 +87,12 @@ def chain(rng: random.Random, *, held_out: bool, held_out_phrasing: bool = False
 def _date_then_sum(rng: random.Random, held_out: bool, held_out_phrasing: bool, told: bool) -> Chain:
     wording = _drawn(rng, chains_phrasings.AGES if told else chains_phrasings.UNTOLD_AGES, held_out_phrasing)
     day = calendar.draw_date(rng, held_out=held_out)
-    first = str(day.year)
-    given = {"first": first, "y": _number(rng, _FIRST_YEAR, day.year - 1, held_out), "k": _few(rng, held_out)}
-    slots = Slots(rng, given)
+    today = calendar.full_date(day)
+    earlier = _number(rng, _FIRST_YEAR, day.year - 1, held_out)
+    slots = Slots(rng, {"first": today, "year": str(day.year), "y": earlier, "k": _few(rng, held_out)})
     asked = wording[3].format_map(slots)
     second, answer = ((CALCULATOR, asked),), rounded(value_of(asked))
-    return _chain(_AGE, wording, slots, ((calendar.TOOL, ""),), first, second, answer, day)
+    return _chain(_AGE, wording, slots, ((calendar.TOOL, ""),), today, second, answer, day)
 
 
 def _fact_then_sum(rng: random.Random, held_out: bool, held_out_phrasing: bool, told: bool) -> Chain | None:

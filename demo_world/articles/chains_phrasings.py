@@ -12,25 +12,29 @@ Wording = tuple[str, str, str, str]
 
 AGES: Final[tuple[Wording, ...]] = (
     ("{person} was born in {y}.", "How old does {person} turn this year?",
-     "{Person} was born in {y}. Now it is| {first}, and this year {person} turns| {answer}.", "{first} - {y}"),
+     "{Person} was born in {y}. Today is| {first}, and this year {person} turns| {answer}.", "{year} - {y}"),
     ("The school opened in {y}.", "How many years has the school been open this year?",
-     "The school opened in {y}. This year is| {first}, so it has been open for| {answer} years.", "{first} - {y}"),
+     "The school opened in {y}. It is| {first} today, so it has been open for| {answer} years.", "{year} - {y}"),
     ("{person} moved to {place} in {y}.", "How many years ago was that, counted from this year?",
-     "{Person} moved to {place} in {y}. We are writing in| {first}; that was| {answer} years ago.", "{first} - {y}"),
+     "{Person} moved to {place} in {y}. We are writing this on| {first}; that was| {answer} years ago.",
+     "{year} - {y}"),
     ("The club was founded in {y}.", "How old is the club this year?",
-     "The club was founded in {y}. It is now the year| {first}, which makes the club| {answer} years old.",
-     "{first} - {y}"),
+     "The club was founded in {y}. Today's date is| {first}, which makes the club| {answer} years old.",
+     "{year} - {y}"),
     ("The mill was built in {y}.", "How old is the mill this year?",
-     "The mill was built in {y} and still works today, in| {first}, when it is| {answer} years old.", "{first} - {y}"),
+     "The mill was built in {y}. The current date is| {first}, and the mill is| {answer} years old.", "{year} - {y}"),
     ("The bridge will stand for {k} more years from now.", "Until which year will the bridge stand?",
-     "The bridge will stand for {k} more years. As this year is| {first}, it will stand until| {answer}.",
-     "{first} + {k}"),
+     "The bridge will stand for {k} more years. As today is| {first}, it will stand until| {answer}.",
+     "{year} + {k}"),
     ("{person} will be back {k} years from now.", "In which year will {person} be back?",
-     "{Person} will be back in {k} years. The year is| {first}, so look for {person} in| {answer}.", "{first} + {k}"),
+     "{Person} will be back in {k} years. The date today is| {first}, so look for {person} in| {answer}.",
+     "{year} + {k}"),
     ("The theatre was closed in {y}.", "How many years ago was the theatre closed?",
-     "The theatre was closed in {y}. Today, in| {first}, it has been closed for| {answer} years.", "{first} - {y}"),
+     "The theatre was closed in {y}. Right now the date is| {first}, so that was| {answer} years ago.",
+     "{year} - {y}"),
 )  # fmt: skip
-"""A situation with its question, the text, and the second value; ``{first}`` is today's year, ``{y}`` an earlier."""
+"""A situation with its question, the text, and the second value; ``{first}`` is today's date, whose year is ``{year}``,
+and ``{y}`` an earlier year. (Knowing the year alone gains too little: calls for it were kept in 11 of 515 texts.)"""
 
 UNTOLD_AGES: Final[tuple[Wording, ...]] = (
     (*AGES[0][:2], "{Person} was born in {y}, so this year {person} turns| {answer}.", AGES[0][3]),

@@ -25,6 +25,8 @@ def chain_of(article: Article) -> tuple[Truth, Truth] | None:
     for first in article.truths:
         for second in article.truths:
             value = first.answer.replace(",", "")
+            if first.tool == "Calendar":
+                value = value[-4:]  # of a date, the year
             if second.tool == "Calculator" and second.input.startswith(f"{value} ") and value.isdigit():
                 return first, second
             if second.tool == "WikiSearch" and first.tool != "Calculator" and _is_about(first.answer, second.input):
