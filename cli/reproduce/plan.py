@@ -97,7 +97,8 @@ class _Plan:
         yield self._evaluate(model, "toolformer", "Toolformer", ("--k", *map(str, self.setting.k)))
         yield self._calls_again(model)
         both = [f"{round_}/merge/{WITH_CALLS}" for round_ in ("round-1", "round-2")]
-        yield self._finetune(model, "toolformer-2", both, "finetune on C* of both rounds")
+        times = ("--times", "1", str(self.setting.chained_times))
+        yield self._finetune(model, "toolformer-2", both, "finetune on C* of both rounds", times)
         calls = ("--k", str(self.setting.chained_k), "--max-calls", *map(str, self.setting.chained_calls))
         yield self._evaluate(model, "toolformer-2", "Toolformer, round 2", calls, self.setting.chained_suites)
         runs = [_evaluation(model, name) for name in ("base", "cc", "toolformer", "toolformer-2")]
@@ -204,7 +205,9 @@ class _Plan:
             counts=lambda: counts.precision(out),
         )
 
-    def _finetune(self, model: LoopModel, name: str, files: Sequence[str], title: str) -> Step:
+    def _finetune(
+        self, model: LoopModel, name: str, files: Sequence[str], title: str, times: tuple[str, ...] = ()
+    ) -> Step:
         out, texts = model.folder / name, [model.folder / file for file in files]
         held_out = self.setting.held_out_documents
         numbers = {
@@ -222,7 +225,7 @@ class _Plan:
             model.step(f"finetune-{name}"),
             title,
             "training_jobs.finetune",
-            ("--model", model.base, "--texts", *texts, "--out", out, *_options(numbers),
+            ("--model", model.base, "--texts", *texts, *times, "--out", out, *_options(numbers),
              *(["--mask-results"] if self.setting.mask_results else []),
              "--held-out", *_shards(self.run / "held-out", held_out)),
             (*_checkpoint(out / "model"), out / "curve.jsonl"),

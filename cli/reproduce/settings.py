@@ -48,7 +48,11 @@ class Setting:
     chained_documents: Annotated[int, "plain texts in which one value follows from another, for both rounds"] = 1_500
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
-    tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = ("0.5", "Calculator=1.0")
+    tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = (
+        "0.5",
+        "Calculator=1.0",
+        "MT=0.1",
+    )
     chained_tau: Annotated[tuple[str, ...], "the same where one value follows from another"] = ("0.5",)
     calls_per_position: Annotated[
         int, "calls at a place of C*, at most; a second one of the same fact uses up a chain"
@@ -78,6 +82,7 @@ class Setting:
         "QA",
     )
     chained_suites: Annotated[tuple[str, ...], "what the Toolformer of round 2 is asked"] = ("own",)
+    chained_times: Annotated[int, "times that a pass of round 2's finetuning goes over its texts; over others once"] = 3
     chained_calls: Annotated[tuple[int, ...], "calls of a completion in round 2, at most"] = (1, 2)
     chained_k: Annotated[int, "how freely it may call"] = 3
 

@@ -77,6 +77,10 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
     usual = Recipe()
     group.add_argument("--steps", type=int, default=usual.steps, help="of the optimizer, at most (2,000)")
     group.add_argument("--epochs", type=float, help="passes over the texts, at most; by default --steps decides")
+    group.add_argument(
+        "--times", type=int, nargs="+", default=(), metavar="N",
+        help="how often a pass goes over each file of --texts, a number for each; by default once",
+    )  # fmt: skip
     group.add_argument("--batch", type=int, default=usual.batch, help="texts of a step, over all processes (128)")
     group.add_argument("--rate", type=float, default=usual.rate, help="learning rate (1e-5)")
     group.add_argument("--warmup", type=float, default=usual.warmup, help="share of the steps it rises in (0.1)")
@@ -99,6 +103,7 @@ def _add_recipe(group: argparse._ArgumentGroup) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
+    options.times = tuple(options.times)
     recipe = Recipe(**{name: getattr(options, name) for name in Recipe.__dataclass_fields__})
     import torch
 

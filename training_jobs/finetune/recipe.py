@@ -22,7 +22,8 @@ Precision = Literal["float32", "bfloat16"]
 class Recipe:
     """What the curve of a run depends on, besides model and texts.
 
-    ``steps``: of the optimizer, at most. ``epochs``: passes over the texts, at most. ``batch``: texts of a step.
+    ``steps``: of the optimizer, at most. ``epochs``: passes over the texts, at most; a pass goes over each file of
+    texts as often as ``times`` says of it (empty: once). ``batch``: texts of a step.
     ``rate``: the learning rate after ``warmup``, the share of the steps in which it rises from 0; from there on it
     follows ``schedule`` (the paper says no more: constant). ``sequence_length``, ``examples_per_tool``,
     ``held_out_texts``: tokens and texts, at most. ``evaluate_every``: steps between measures of perplexity.
@@ -37,6 +38,7 @@ class Recipe:
 
     steps: int = 2_000
     epochs: float | None = None
+    times: tuple[int, ...] = ()
     batch: int = 128
     rate: float = 1e-5
     warmup: float = 0.1
@@ -63,6 +65,7 @@ class Recipe:
         _require(self.sequence_length >= 2, "sequence_length", "must be at least 2", self.sequence_length)
         _require(self.patience is None or self.patience >= 1, "patience", "must be at least 1", self.patience)
         _require(self.epochs is None or self.epochs > 0, "epochs", "must be above 0", self.epochs)
+        _require(all(times >= 1 for times in self.times), "times", "must be at least 1", min(self.times, default=1))
         _require(self.rate > 0, "rate", "must be above 0", self.rate)
         for name in ("weight_decay", "clip", "lora_rank", "lora_alpha"):
             _require(getattr(self, name) >= 0, name, "must be 0 or more", getattr(self, name))

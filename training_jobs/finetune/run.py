@@ -22,7 +22,7 @@ from training_jobs.finetune.models import MODEL_FOLDER, load_model, load_vocabul
 from training_jobs.finetune.processes import Sharding, configuration, join_on_cpu, processes
 from training_jobs.finetune.recipe import Recipe, begin_run
 from training_jobs.finetune.steps import StepPlan
-from training_jobs.finetune.texts import encode_texts, examples_of, read_held_out, read_texts, tool_counts
+from training_jobs.finetune.texts import encode_texts, examples_of, read_held_out, read_texts, repeated, tool_counts
 from training_jobs.finetune.trainer import FinetuneTrainer
 from training_jobs.stages.digests import file_digest
 from training_jobs.stages.errors import StageError
@@ -71,6 +71,7 @@ def finetune(
     texts = examples_of(read_texts(texts_files), recipe)
     plain = read_held_out(held_out_files, recipe.held_out_texts, texts)
     encoded, counts = encode_texts(texts, encoder, recipe)
+    encoded = repeated(encoded, texts, texts_files, recipe)
     held_out = [encoder.encode((text,), begin=True).cut(recipe.sequence_length) for text in plain]
     if world > min(len(held_out), recipe.batch):
         raise StageError(f"{world} processes need at least as many texts in --batch and --held-out")

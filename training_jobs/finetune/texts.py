@@ -56,6 +56,21 @@ def read_texts(paths: Sequence[Path]) -> list[Text]:
     return texts
 
 
+def repeated(encoded: Sequence[Encoded], texts: Sequence[Text], paths: Sequence[Path], recipe: Recipe) -> list[Encoded]:
+    """``encoded``, each as often as a pass goes over it: texts of the first of ``paths`` as often as the first of
+    ``recipe.times`` says, and so on. ``texts`` are what was encoded.
+
+    Raises:
+        StageError: if there is not a number for each file.
+    """
+    if not recipe.times:
+        return list(encoded)
+    if len(recipe.times) != len(paths):
+        raise StageError(f"--times: {len(recipe.times)} numbers for {len(paths)} files of --texts: give one for each")
+    times = {text.id: times for path, times in zip(paths, recipe.times, strict=True) for text in _read(path)}
+    return [one for text, one in zip(texts, encoded, strict=True) for _ in range(times[text.id])]
+
+
 def _read(path: Path) -> list[Text]:
     try:
         with path.open("rb") as file:

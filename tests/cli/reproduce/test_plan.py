@@ -57,6 +57,7 @@ def test_one_model_goes_through_the_paper_in_its_order(tmp_path: Path) -> None:
     cc, star = known["finetune-cc"], known["finetune-toolformer"]
     differ = {(str(one), str(other)) for one, other in zip(cc.arguments, star.arguments, strict=True) if one != other}
     assert len(differ) == 3, "only the two files of texts and the folder"
+    assert option(known["finetune-toolformer-2"], "--times") == ["1", "3"]
     last = option(known["finetune-toolformer-2"], "--texts")
     assert [Path(file).parts[-3] for file in last] == ["round-1", "round-2"]
     assert option(star, "--sequence-length") == ["512"], "no more than the given model has"

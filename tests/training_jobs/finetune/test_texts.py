@@ -13,7 +13,7 @@ from toolformer.tools import ToolRegistry
 from training_jobs.finetune.__main__ import main
 from training_jobs.finetune.encoding import TextEncoder
 from training_jobs.finetune.recipe import Recipe
-from training_jobs.finetune.texts import encode_texts, examples_of, read_texts, tool_counts
+from training_jobs.finetune.texts import encode_texts, examples_of, read_texts, repeated, tool_counts
 from training_jobs.merge.choosing import MergeRule, drawn
 from training_jobs.records import CallSegment, Document, Merged, Plain
 from training_jobs.stages.errors import StageError
@@ -63,6 +63,22 @@ def test_texts_of_several_files_are_one_set(tmp_path: Path) -> None:
         read_texts([one, two, one])
     with pytest.raises(StageError, match=r"none has no texts: the filter kept no call"):
         read_texts([none])
+
+
+def test_a_pass_goes_over_a_file_as_often_as_it_is_told_to(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    for path, part in ((one, texts(5)[:3]), (two, texts(5)[3:])):
+        path.write_text("".join(text.to_line() + "\n" for text in part))
+    encoder = TextEncoder(small_tokenizer(), ToolRegistry.load(), end_id=0)
+    read = read_texts([one, two])
+    encoded, _ = encode_texts(read, encoder, Recipe())
+    assert repeated(encoded, read, [one, two], Recipe()) == encoded
+    more = repeated(encoded, read, [one, two], Recipe(times=(1, 3)))
+    assert [encoded.index(text) for text in more] == [0, 1, 2, 3, 3, 3, 4, 4, 4]
+    with pytest.raises(StageError, match="--times: 1 numbers for 2 files of --texts: give one for each"):
+        repeated(encoded, read, [one, two], Recipe(times=(2,)))
+    with pytest.raises(StageError, match="--times: must be at least 1, not 0"):
+        Recipe(times=(1, 0))
 
 
 def test_what_is_cut_is_counted() -> None:
