@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -20,7 +21,7 @@ from http_api.errors import ApiError, error_response
 
 logger = logging.getLogger(__name__)
 
-_FIRST_REQUEST_SECONDS: Final = 2.0
+_FIRST_REQUEST_SECONDS: Final = 5.0
 """How long a drain waits for the request of who had connected before it and has said nothing yet."""
 
 
@@ -69,17 +70,27 @@ class _Server(uvicorn.Server):
                 logger.info("listening on http://%s:%d", shown, port)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # One turn of the loop takes in all who wait to be accepted: the kernel would reset them.
-        await asyncio.sleep(0)
+        # Who waits to be accepted when the port closes is reset by the kernel, and cannot know whether it was heard. So
+        # they are taken in here, with nothing between the last of them and the close that could take time.
+        late = [one for listener in sockets or [] for one in _waiting(listener)]
         for server in self.servers:
             server.close()
         for listener in sockets or []:
             listener.close()
+        for one in late:
+            await asyncio.get_running_loop().connect_accepted_socket(self._protocol, one)
         logger.info("draining: no new connections, %d in progress", len(self.server_state.tasks))
         self._on_drain()
         await self._first_requests()
         await super().shutdown(sockets)
         logger.info("stopped")
+
+    def _protocol(self) -> asyncio.Protocol:
+        """What uvicorn gives each connection."""
+        made: asyncio.Protocol = self.config.http_protocol_class(  # type: ignore[call-arg]
+            config=self.config, server_state=self.server_state, app_state=self.lifespan.state
+        )
+        return made
 
     async def _first_requests(self) -> None:
         """Wait until every connection has made its first request: uvicorn closes one that has made none, and a client
@@ -89,6 +100,16 @@ class _Server(uvicorn.Server):
             if all(getattr(one, "cycle", one) is not None for one in self.server_state.connections):
                 return
             await asyncio.sleep(0.01)
+
+
+def _waiting(listener: socket.socket) -> list[socket.socket]:
+    """The connections that wait to be accepted."""
+    listener.setblocking(False)
+    found: list[socket.socket] = []
+    with contextlib.suppress(OSError):  # there is none left, or no file for one more
+        while True:
+            found.append(listener.accept()[0])
+    return found
 
 
 def serve(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import sys
+import time
 
 from fastapi import FastAPI
 
@@ -27,6 +28,13 @@ async def stuck() -> None:
     """Never ends by itself."""
     logging.getLogger("draining_app").info("stuck began")
     await asyncio.Event().wait()
+
+
+@app.get("/holds")
+async def holds() -> None:
+    """Lets nothing else happen for a second: who connects meanwhile waits to be accepted."""
+    logging.getLogger("draining_app").info("holds")
+    time.sleep(1)  # noqa: ASYNC251
 
 
 @app.get("/broken")

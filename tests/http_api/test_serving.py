@@ -55,6 +55,26 @@ async def test_who_had_connected_before_the_drain_is_heard() -> None:
         writer.close()
 
 
+async def test_who_waits_to_be_accepted_at_the_signal_is_heard() -> None:
+    request = b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    async with started(APP, "0", "30") as server, httpx.AsyncClient(timeout=30) as client:
+        url = httpx.URL(await server.url())
+        holding = asyncio.create_task(client.get(f"{url}/holds"))
+        await server.line_with("holds")
+        server.process.send_signal(signal.SIGTERM)
+        waiting = [await asyncio.open_connection(url.host, url.port) for _ in range(20)]
+        for _, writer in waiting:
+            writer.write(request)
+        await server.line_with("draining: no new connections")
+        assert "stopped" not in "".join(server.lines)
+        answers = [await reader.read() for reader, _ in waiting]
+        assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers), answers
+        assert (await holding).status_code == 200
+        assert await server.ended() == 0
+        for _, writer in waiting:
+            writer.close()
+
+
 async def test_a_connection_that_stays_silent_does_not_keep_the_server() -> None:
     async with started(APP, "0", "30") as server:
         url = httpx.URL(await server.url())
