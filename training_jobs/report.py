@@ -15,6 +15,7 @@ from rich.console import Console
 
 from toolformer.tools import ToolRegistry
 from training_jobs.merge.precision import measure, printed
+from training_jobs.merge.writing import read_rule
 from training_jobs.stages.command import run_command, run_folder, stage_parser
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.merging import report_tools
@@ -52,7 +53,7 @@ def _run(options: argparse.Namespace) -> None:
     report_tools(folder, tools, registry, console, out=options.out)
     if options.truth is not None:
         files = {tool.name: folder.file("filter", tool.name) for tool in tools}
-        found = measure(files, options.truth, reach=options.reach)
+        found = measure(files, options.truth, reach=options.reach, rule=read_rule(folder.merged))
         Console().print(printed(found))
         if options.json is not None:
             told = {tool: one.as_json() for tool, one in found.items()}

@@ -80,6 +80,14 @@ def read_summary(folder: Path) -> dict[str, tuple[int, int]]:
     return {tool: (one["texts of it in C*"], one["calls of it in C*"]) for tool, one in tools.items()}
 
 
+def read_rule(folder: Path) -> MergeRule:
+    """The rule by which C* in ``folder`` was made; the usual one where there is none."""
+    try:
+        return MergeRule(**json.loads((folder / SUMMARY).read_bytes())["rule"])
+    except FileNotFoundError:
+        return MergeRule()
+
+
 def _tools(kept: KeptTexts, earlier: Earlier | None) -> set[str]:
     now = {call.tool for calls in kept.calls.values() for call in calls}
     return now | ({call.tool for text in earlier.texts.values() for call in _calls(text)} if earlier else set())

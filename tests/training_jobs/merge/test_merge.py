@@ -18,7 +18,7 @@ from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn
 from training_jobs.merge.earlier import Earlier
 from training_jobs.merge.precision import measure
 from training_jobs.merge.putting import plain, put, rendered
-from training_jobs.merge.writing import merge
+from training_jobs.merge.writing import merge, read_rule
 from training_jobs.records import CallSegment, Document, Merged
 from training_jobs.stages.errors import StageError
 
@@ -85,7 +85,10 @@ def test_a_tool_has_examples_in_so_many_texts_and_no_more(tmp_path: Path) -> Non
     texts = {f"d{n}": (TEXT, [candidate(PLACE, "287 / 350", "0.82", 1 + n / 100)]) for n in range(30)}
     files = {"Calculator": write(tmp_path, "Calculator", texts)}
     files["QA"] = write(tmp_path, "QA", {"d3": (TEXT, [candidate(3, "How many?", "350", 0.7)])})
-    counts = merge(files, tmp_path / "out", MergeRule(examples_per_tool=10), REGISTRY)
+    rule = MergeRule(examples_per_tool=10)
+    counts = merge(files, tmp_path / "out", rule, REGISTRY)
+    assert read_rule(tmp_path / "out") == rule
+    assert read_rule(tmp_path) == MergeRule()
     assert (counts["Calculator"].merged_texts, counts["QA"].merged_texts) == (10, 1)
     ids = [json.loads(line)["id"] for line in read(tmp_path / "out", "with_calls.jsonl")]
     assert ids == sorted(ids)
