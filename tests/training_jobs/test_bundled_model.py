@@ -16,6 +16,7 @@ from training_jobs.tokenizer import CALL_MARKS
 
 MODEL = Path(__file__).parents[2] / "models" / "gptj-tools"
 LARGEST_MB = 20
+K = 10
 
 
 @functools.cache
@@ -36,11 +37,16 @@ def greedy(ids: list[int], *, stop: set[int], limit: int = 120) -> list[int]:
 
 
 def called(prompt: str) -> ApiCall | None:
-    """The call that the model starts right after ``prompt``, if any."""
-    _, tokenizer = loaded()
+    """The call that the model starts right after ``prompt``, if its opening is among the ten most likely tokens there
+    (section 4.2 of the paper)."""
+    model, tokenizer = loaded()
     [opening], [arrow] = tokenizer.encode(" ["), tokenizer.encode(" ->")
-    said = greedy(tokenizer.encode(prompt), stop={arrow, 0})
-    return scan_call(tokenizer.decode(said[1:]), ToolRegistry.load().quoted_names).call if said[0] == opening else None
+    ids = tokenizer.encode(prompt)
+    likely = model.extend(model.new_cache(1), [0], [ids])[0]
+    if int((likely > likely[opening]).sum()) >= K:
+        return None
+    said = greedy([*ids, opening], stop={arrow, 0})
+    return scan_call(tokenizer.decode(said), ToolRegistry.load().quoted_names).call
 
 
 def test_it_is_small_enough_to_ship() -> None:
