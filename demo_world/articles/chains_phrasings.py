@@ -12,29 +12,33 @@ Wording = tuple[str, str, str, str]
 
 AGES: Final[tuple[Wording, ...]] = (
     ("{person} was born in {y}.", "How old does {person} turn this year?",
-     "{Person} was born in {y}. Today is| {first}, and this year {person} turns| {answer}.", "{year} - {y}"),
+     "{Person} was born in {y}. Today is| {first}. {Person} was born in {y} and celebrates in {year} at the age of"
+     "| {answer}.", "{year} - {y}"),
     ("The school opened in {y}.", "How many years has the school been open this year?",
-     "The school opened in {y}. It is| {first} today, so it has been open for| {answer} years.", "{year} - {y}"),
+     "The school opened in {y}. It is| {first} today. From {y} to {year} the school was open; that makes| {answer}"
+     " years of lessons.", "{year} - {y}"),
     ("{person} moved to {place} in {y}.", "How many years ago was that, counted from this year?",
-     "{Person} moved to {place} in {y}. We are writing this on| {first}; that was| {answer} years ago.",
-     "{year} - {y}"),
+     "{Person} moved to {place} in {y}. We are writing this on| {first}. Between the years {y} and {year} lie| {answer}"
+     " years.", "{year} - {y}"),
     ("The club was founded in {y}.", "How old is the club this year?",
-     "The club was founded in {y}. Today's date is| {first}, which makes the club| {answer} years old.",
-     "{year} - {y}"),
+     "The club was founded in {y}. Today's date is| {first}. Founded in {y}, the club meets again in {year}, after"
+     "| {answer} years.", "{year} - {y}"),
     ("The mill was built in {y}.", "How old is the mill this year?",
-     "The mill was built in {y}. The current date is| {first}, and the mill is| {answer} years old.", "{year} - {y}"),
-    ("The bridge will stand for {k} more years from now.", "Until which year will the bridge stand?",
-     "The bridge will stand for {k} more years. As today is| {first}, it will stand until| {answer}.",
-     "{year} + {k}"),
-    ("{person} will be back {k} years from now.", "In which year will {person} be back?",
-     "{Person} will be back in {k} years. The date today is| {first}, so look for {person} in| {answer}.",
-     "{year} + {k}"),
-    ("The theatre was closed in {y}.", "How many years ago was the theatre closed?",
-     "The theatre was closed in {y}. Right now the date is| {first}, so that was| {answer} years ago.",
-     "{year} - {y}"),
+     "The mill was built in {y}. The current date is| {first}. The mill was built in {y} and is sold in {year}, when it"
+     " is| {answer} years old.", "{year} - {y}"),
+    ("The bridge will stand for {k} more years.", "Until which year will the bridge stand?",
+     "The bridge will stand for {k} more years. As of today,| {first}, work begins in {year} and takes {k} years, so it"
+     " ends in| {answer}.", "{year} + {k}"),
+    ("The first tram of {place} ran in {y}.", "How many years of trams are that?",
+     "The first tram of {place} ran in {y}. The date today is| {first}. The first tram ran in {y} and the last one in"
+     " {year}, which is| {answer} years of trams.", "{year} - {y}"),
+    ("The theatre was closed in {y}.", "For how many years has the theatre been closed?",
+     "The theatre was closed in {y}. Right now the date is| {first}. From {y} to {year} the theatre was closed; that"
+     " makes| {answer} years without a play.", "{year} - {y}"),
 )  # fmt: skip
 """A situation with its question, the text, and the second value; ``{first}`` is today's date, whose year is ``{year}``,
-and ``{y}`` an earlier year. (Knowing the year alone gains too little: calls for it were kept in 11 of 515 texts.)"""
+and ``{y}`` an earlier year. (Knowing the year alone gains too little: calls for it were kept in 11 of 515 texts. And a
+sum is told in forms that calculations in prose have: in others the base model proposed 3 of 100 right calls.)"""
 
 UNTOLD_AGES: Final[tuple[Wording, ...]] = (
     (*AGES[0][:2], "{Person} was born in {y}, so this year {person} turns| {answer}.", AGES[0][3]),
@@ -47,15 +51,15 @@ UNTOLD_AGES: Final[tuple[Wording, ...]] = (
 
 WAYS: Final[tuple[Wording, ...]] = (
     ("{person} goes from {entity} to the capital {k} times.", "How many kilometres is that?",
-     "{k} such ways are| {answer} kilometres.", "{n} * {k}"),
+     "One way measures {n} kilometres, so {k} ways are| {answer} kilometres.", "{n} * {k}"),
     ("The way from {entity} to the capital is divided into {k} equal parts.", "How many kilometres is a part?",
-     "Divided into {k} equal parts, a part of it is| {answer} kilometres.", "{n} / {k}"),
+     "Divided among {k} parts, the {n} kilometres give an average of| {answer} in each.", "{n} / {k}"),
     ("{person} goes from {entity} to the capital and makes a detour of {k} kilometres.", "How long is the way?",
-     "With a detour of {k} kilometres it is| {answer} kilometres.", "{n} + {k}"),
+     "{n} kilometres are the way and {k} the detour, a total of| {answer} kilometres.", "{n} + {k}"),
     ("{person} has done {k} kilometres of the way from {entity} to the capital.", "How many kilometres are left?",
-     "After the first {k} of them,| {answer} kilometres are left.", "{n} - {k}"),
+     "Of the {n} kilometres {k} were done, which leaves| {answer}.", "{n} - {k}"),
     ("Each of {k} buses drives from {entity} to the capital.", "How many kilometres do they drive together?",
-     "Each of the {k} buses drives all of it, so together they drive| {answer} kilometres.", "{n} * {k}"),
+     "Each of the {k} buses drives {n} kilometres, so the fleet drives| {answer}.", "{n} * {k}"),
 )  # fmt: skip
 """What follows from the distance ``{n}`` between a city and its capital, once that is said."""
 
