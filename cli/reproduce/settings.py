@@ -53,7 +53,11 @@ class Setting:
         "Calculator=1.0",
         "MT=0.1",
     )
-    chained_tau: Annotated[tuple[str, ...], "the same where one value follows from another"] = ("0.5",)
+    chained_tau: Annotated[tuple[str, ...], "the same where one value follows from another"] = (
+        "0.5",
+        "WikiSearch=1.0",
+        "QA=1.0",
+    )
     calls_per_position: Annotated[
         int, "calls at a place of C*, at most; a second one of the same fact uses up a chain"
     ] = 1
