@@ -151,14 +151,13 @@ class _Plan:
         return self._stages(model.step("calls"), title, folder, texts, model.base, self.setting.tau, given)
 
     def _calls_in_chains(self, model: LoopModel) -> Step:
-        """Round 2: to texts in which one value follows from another, which the Toolformer has never read."""
-        title = "the Toolformer adds calls to texts in which one value follows from another"
+        """Round 2: to texts in which one value follows from another."""
+        title = "the base model adds calls to texts in which one value follows from another"
         shards = _shards(self.run / "texts-chained", self.setting.chained_documents)
         texts = (*shards, "--language-id", LANGUAGE_ID, "--tools", *self.setting.chained_tools)
-        folder, teacher = RunFolder(model.folder / "round-2"), model.folder / "toolformer" / "model"
-        return self._stages(
-            model.step("calls-2"), title, folder, texts, teacher, self.setting.chained_tau, (LANGUAGE_ID,)
-        )
+        given = (LANGUAGE_ID, *self._given(model))
+        folder, tau = RunFolder(model.folder / "round-2"), self.setting.chained_tau
+        return self._stages(model.step("calls-2"), title, folder, texts, model.base, tau, given)
 
     def _stages(
         self, name: str, title: str, folder: RunFolder, texts: tuple[Argument, ...], teacher: Path,
