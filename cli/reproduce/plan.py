@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from cli.components import usable_cpus
 from cli.reproduce import counts
@@ -15,9 +15,6 @@ from training_jobs.corpus.generated import SHARD_DOCUMENTS, TRUTH_FILE
 from training_jobs.merge.writing import DOCUMENTS, SUMMARY, WITH_CALLS, WITHOUT_CALLS
 from training_jobs.stages.folder import RunFolder
 
-_FIRST_ROUND: Final[Mapping[str, str]] = {"texts": "round-1", "texts-chained": "round-1-chained"}
-"""What the base model adds calls to, and where."""
-_C_AND_C_STAR: Final = (WITHOUT_CALLS, WITH_CALLS)
 _MERGED = (WITH_CALLS, WITHOUT_CALLS, DOCUMENTS, SUMMARY)
 _WEIGHTS = ("model.safetensors", "config.json", "tokenizer.json")
 
@@ -86,19 +83,18 @@ class _Plan:
         """All that one model goes through."""
         if model.size is not None:
             yield self._pretrain(model, model.size)
-        for texts, round_ in _FIRST_ROUND.items():
-            yield self._calls(model, texts, round_)
-            yield self._report(model, texts, round_)
-        plain, star = ([f"{round_}/merge/{file}" for round_ in _FIRST_ROUND.values()] for file in _C_AND_C_STAR)
-        yield self._finetune(model, "cc", plain, "finetune on C: the baseline + CC")
-        yield self._finetune(model, "toolformer", star, "finetune on C*: Toolformer")
+        yield self._calls(model)
+        yield self._report(model, "report", "texts", "round-1")
+        star = f"round-1/merge/{WITH_CALLS}"
+        yield self._finetune(model, "cc", [f"round-1/merge/{WITHOUT_CALLS}"], "finetune on C: the baseline + CC")
+        yield self._finetune(model, "toolformer", [star], "finetune on C*: Toolformer")
         yield self._evaluate(model, "base", "base", ("--k", "0"))
         yield self._evaluate(model, "cc", "+ CC", ("--k", "0"))
         yield self._evaluate(model, "toolformer", "Toolformer", ("--k", *map(str, self.setting.k)))
-        yield self._calls_again(model)
-        both = [f"{round_}/merge/{WITH_CALLS}" for round_ in ("round-1", "round-2")]
-        times = ("--times", "1", str(self.setting.chained_times))
-        yield self._finetune(model, "toolformer-2", both, "finetune on C* of both rounds", times)
+        yield self._calls_in_chains(model)
+        yield self._report(model, "report-2", "texts-chained", "round-2")
+        both = [star, f"round-2/merge/{WITH_CALLS}"]
+        yield self._finetune(model, "toolformer-2", both, "go on with C* of both rounds", again=True)
         calls = ("--k", str(self.setting.chained_k), "--max-calls", *map(str, self.setting.chained_calls))
         yield self._evaluate(model, "toolformer-2", "Toolformer, round 2", calls, self.setting.chained_suites)
         runs = [_evaluation(model, name) for name in ("base", "cc", "toolformer", "toolformer-2")]
@@ -148,25 +144,20 @@ class _Plan:
             counts=lambda: counts.pretraining(model.base),
         )
 
-    def _calls(self, model: LoopModel, texts: str, round_: str) -> Step:
-        documents = self.setting.chained_documents if texts == "texts-chained" else self.setting.documents
-        return self._stages(
-            model.step(texts.replace("texts", "calls")),
-            "the base model adds calls to C" + (", one after another" if texts == "texts-chained" else ""),
-            RunFolder(model.folder / round_),
-            (*_shards(self.run / texts, documents), "--language-id", LANGUAGE_ID),
-            model.base,
-            self.setting.chained_tau if texts == "texts-chained" else self.setting.tau,
-            (LANGUAGE_ID, *self._given(model)),
-        )
+    def _calls(self, model: LoopModel) -> Step:
+        title, folder = "the base model adds calls to C", RunFolder(model.folder / "round-1")
+        texts = (*_shards(self.run / "texts", self.setting.documents), "--language-id", LANGUAGE_ID)
+        given = (LANGUAGE_ID, *self._given(model))
+        return self._stages(model.step("calls"), title, folder, texts, model.base, self.setting.tau, given)
 
-    def _calls_again(self, model: LoopModel) -> Step:
-        """Round 2: of the texts in which one value follows from another."""
-        title, folder = "the Toolformer adds calls to C*", RunFolder(model.folder / "round-2")
-        earlier = model.folder / _FIRST_ROUND["texts-chained"]
-        texts: tuple[Argument, ...] = ("--round", "2", "--earlier", earlier, "--tools", *self.setting.chained_tools)
-        teacher = model.folder / "toolformer" / "model"
-        return self._stages(model.step("calls-2"), title, folder, texts, teacher, self.setting.chained_tau)
+    def _calls_in_chains(self, model: LoopModel) -> Step:
+        """Round 2: to texts in which one value follows from another."""
+        title = "the base model adds calls to texts in which one value follows from another"
+        shards = _shards(self.run / "texts-chained", self.setting.chained_documents)
+        texts = (*shards, "--language-id", LANGUAGE_ID, "--tools", *self.setting.chained_tools)
+        given = (LANGUAGE_ID, *self._given(model))
+        folder, tau = RunFolder(model.folder / "round-2"), self.setting.chained_tau
+        return self._stages(model.step("calls-2"), title, folder, texts, model.base, tau, given)
 
     def _stages(
         self, name: str, title: str, folder: RunFolder, texts: tuple[Argument, ...], teacher: Path,
@@ -194,10 +185,10 @@ class _Plan:
         chosen = {"--before-words": self.setting.before_words, "--given-inputs": self.setting.given_inputs}
         return (*(option for option, wanted in chosen.items() if wanted), *(("--tau", *tau) if tau else ()))
 
-    def _report(self, model: LoopModel, texts: str, round_: str) -> Step:
+    def _report(self, model: LoopModel, name: str, texts: str, round_: str) -> Step:
         folder, out = model.folder / round_, model.folder / round_ / "precision.json"
         return Step(
-            model.step(texts.replace("texts", "report")),
+            model.step(name),
             "how many of the calls are right, by what the generator knows",
             "training_jobs.report",
             ("--run", folder, "--truth", self.run / texts / TRUTH_FILE, "--json", out),
@@ -205,27 +196,30 @@ class _Plan:
             counts=lambda: counts.precision(out),
         )
 
-    def _finetune(
-        self, model: LoopModel, name: str, files: Sequence[str], title: str, times: tuple[str, ...] = ()
-    ) -> Step:
+    def _finetune(self, model: LoopModel, name: str, files: Sequence[str], title: str, *, again: bool = False) -> Step:
+        """``again``: not the base model but the Toolformer, and over the last of ``files`` several times. Then the last
+        checkpoint counts: plain texts have no chains, so the fewer steps the better they are foreseen."""
+        steps = self.setting.chained_steps if again else self.setting.finetune_steps
         out, texts = model.folder / name, [model.folder / file for file in files]
         held_out = self.setting.held_out_documents
         numbers = {
-            "steps": self.setting.finetune_steps,
+            "steps": steps,
             "batch": self.setting.finetune_batch,
             "rate": self.setting.finetune_rate,
             "schedule": self.setting.finetune_schedule,
             "held-out-texts": held_out,
-            "evaluate-every": self.setting.measure_every,
+            "evaluate-every": steps if again else self.setting.measure_every,
             "precision": self.setting.precision,
             "sequence-length": model.positions(self.setting.positions),
             "seed": self.setting.seed,
         }
+        begun = model.folder / "toolformer" / "model" if again else model.base
+        times = ("--times", *["1"] * (len(files) - 1), str(self.setting.chained_times)) if again else ()
         return Step(
             model.step(f"finetune-{name}"),
             title,
             "training_jobs.finetune",
-            ("--model", model.base, "--texts", *texts, *times, "--out", out, *_options(numbers),
+            ("--model", begun, "--texts", *texts, *times, "--out", out, *_options(numbers),
              *(["--mask-results"] if self.setting.mask_results else []),
              "--held-out", *_shards(self.run / "held-out", held_out)),
             (*_checkpoint(out / "model"), out / "curve.jsonl"),

@@ -45,7 +45,7 @@ class Setting:
     precision: Annotated[str, "of the products in training: bfloat16 or float32"] = "bfloat16"
 
     documents: Annotated[int, "plain texts to write, on which the model teaches itself"] = 5_000
-    chained_documents: Annotated[int, "plain texts in which one value follows from another, for both rounds"] = 1_500
+    chained_documents: Annotated[int, "plain texts in which one value follows from another, for round 2"] = 1_500
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
     tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = (
@@ -86,7 +86,8 @@ class Setting:
         "QA",
     )
     chained_suites: Annotated[tuple[str, ...], "what the Toolformer of round 2 is asked"] = ("own",)
-    chained_times: Annotated[int, "times that a pass of round 2's finetuning goes over its texts; over others once"] = 3
+    chained_times: Annotated[int, "times that a pass of round 2's finetuning goes over its texts; over others once"] = 5
+    chained_steps: Annotated[int, "steps of round 2's finetuning, which begins with the Toolformer"] = 250
     chained_calls: Annotated[tuple[int, ...], "calls of a completion in round 2, at most"] = (1, 2)
     chained_k: Annotated[int, "how freely it may call"] = 3
 
@@ -131,6 +132,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         finetune_steps=20,
         finetune_batch=16,
         measure_every=10,
+        chained_steps=10,
         count=6,
         k=(0, 10),
         chained_suites=("own-two-calls",),

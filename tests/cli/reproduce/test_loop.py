@@ -32,7 +32,7 @@ max_input_tokens = 4
 _TINY = {
     "--documents": "30", "--chained-documents": "6", "--held-out-documents": "4", "--tau": "-9", "--chained-tau": "-9",
     "--chained-tools": "Calculator", "--finetune-steps": "2", "--finetune-batch": "2",
-    "--measure-every": "1", "--precision": "float32", "--count": "1",
+    "--measure-every": "1", "--chained-steps": "2", "--precision": "float32", "--count": "1",
 }  # fmt: skip
 
 
@@ -57,7 +57,7 @@ async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: P
     command += ["--suites", "own-two-calls", "own-articles", *(text for option in _TINY.items() for text in option)]
 
     async with toolformer(*command, env=env) as begun:
-        await begun.line_with(r"^\[9/16\] finetune-toolformer:")
+        await begun.line_with(r"^\[7/15\] finetune-toolformer:")
         await begun.line_with(r"held-out texts")
         started = descendants(begun.process.pid)
         begun.process.send_signal(signal.SIGKILL)
@@ -68,15 +68,15 @@ async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: P
     ports = re.findall(r"listening on http://127\.0\.0\.1:(\d+)", (folder / "logs" / "services.log").read_text())
     assert len(ports) == 1
 
-    log = await log_of(command, env, range(9, 17))
-    assert re.findall(r"^\[(\d+)/16\] \S+: done already", log, re.MULTILINE) == [str(number) for number in range(1, 9)]
+    log = await log_of(command, env, range(7, 16))
+    assert re.findall(r"^\[(\d+)/15\] \S+: done already", log, re.MULTILINE) == [str(number) for number in range(1, 7)]
     assert "annotate Calculator" not in log.partition("calls-2")[0], "what was done is not done again"
     ports += re.findall(r"listening on http://127\.0\.0\.1:(\d+)", (folder / "logs" / "services.log").read_text())
     assert not any(is_listening(int(port)) for port in ports)
 
     _check_products(folder)
     log = await log_of(command, env)
-    assert log.count("done already") == 16
+    assert log.count("done already") == 15
     assert "tool services" not in log, "nothing is started for nothing"
 
 
@@ -84,20 +84,21 @@ def _check_products(folder: Path) -> None:
     told: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
     steps = told["steps"]
     assert told["complete"]
-    assert len(steps) == 16
+    assert len(steps) == 15
     for step in steps.values():
         for name, product in step["products"].items():
             assert hashlib.sha256((folder / name).read_bytes()).hexdigest() == product["sha256"]
     assert steps["texts"]["counts"] == {"documents": 30}
     assert steps["texts-chained"]["counts"] == {"documents": 6}
-    examples = 0
-    for name in ("calls", "calls-chained"):
+    for name in ("calls", "calls-2"):
         of_tool = steps[name]["counts"]["tools"]["Calculator"]
         assert 0 < of_tool["kept"] <= of_tool["candidates"]
         assert steps[name]["counts"]["texts"] > 0
-        examples += steps[name]["counts"]["texts"]
+    texts = steps["calls"]["counts"]["texts"]
     for name in ("finetune-cc", "finetune-toolformer"):
-        assert (steps[name]["counts"]["examples"], steps[name]["counts"]["steps"]) == (examples, 2)
+        assert (steps[name]["counts"]["examples"], steps[name]["counts"]["steps"]) == (texts, 2)
+    again = steps["finetune-toolformer-2"]["counts"]
+    assert (again["examples"], again["steps"]) == (texts + steps["calls-2"]["counts"]["texts"], 2)
     assert steps["evaluate-toolformer"]["counts"] == {"answers": 4, "failed": 0, "texts": {"own-articles": 10}}
     assert told["settings"]["base"] == "base", "no path of this machine"
 
@@ -110,7 +111,6 @@ def _check_products(folder: Path) -> None:
     ]  # fmt: skip
     assert "own articles" in table
     assert "Setting short" in (folder / "model" / "results.html").read_text()
-    # Both rounds start from the base model, so only C* of both rounds tells them apart.
     earlier = (folder / "model" / "round-1" / "merge" / "with_calls.jsonl").read_text()
     assert len(earlier.splitlines()) == steps["calls"]["counts"]["texts"]
 

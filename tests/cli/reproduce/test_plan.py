@@ -49,23 +49,26 @@ def test_one_model_goes_through_the_paper_in_its_order(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"n_positions": 512}')
     steps = plan(setting("--base", str(tmp_path), "--k", "0", "1", "10"), tmp_path / "run", "a note")
     assert [step.name for step in steps] == [
-        "texts", "texts-chained", "held-out", "calls", "report", "calls-chained", "report-chained", "finetune-cc",
-        "finetune-toolformer", "evaluate-base", "evaluate-cc", "evaluate-toolformer",
-        "calls-2", "finetune-toolformer-2", "evaluate-toolformer-2", "table",
+        "texts", "texts-chained", "held-out", "calls", "report", "finetune-cc", "finetune-toolformer",
+        "evaluate-base", "evaluate-cc", "evaluate-toolformer",
+        "calls-2", "report-2", "finetune-toolformer-2", "evaluate-toolformer-2", "table",
     ]  # fmt: skip
     known = {step.name: step for step in steps}
     cc, star = known["finetune-cc"], known["finetune-toolformer"]
     differ = {(str(one), str(other)) for one, other in zip(cc.arguments, star.arguments, strict=True) if one != other}
-    assert len(differ) == 3, "only the two files of texts and the folder"
-    assert option(known["finetune-toolformer-2"], "--times") == ["1", "3"]
-    last = option(known["finetune-toolformer-2"], "--texts")
-    assert [Path(file).parts[-3] for file in last] == ["round-1", "round-2"]
+    assert len(differ) == 2, "only the file of texts and the folder"
+    again = known["finetune-toolformer-2"]
+    toolformer = str(tmp_path / "run" / "model" / "toolformer" / "model")
+    assert option(again, "--model") == [toolformer]
+    assert option(known["calls-2"], "--model") == option(known["calls"], "--model") == [str(tmp_path)]
+    assert [Path(file).parts[-3] for file in option(again, "--texts")] == ["round-1", "round-2"]
+    assert option(again, "--times") == ["1", "5"]
+    assert option(again, "--steps") == option(again, "--evaluate-every") == ["250"]
     assert option(star, "--sequence-length") == ["512"], "no more than the given model has"
     assert option(known["evaluate-base"], "--k") == option(known["evaluate-cc"], "--k") == ["0"]
     assert option(known["evaluate-toolformer"], "--k") == ["0", "1", "10"]
     assert option(known["evaluate-toolformer-2"], "--max-calls") == ["1", "2"]
     assert option(known["evaluate-toolformer-2"], "--k") == ["3"]
-    assert option(known["calls-2"], "--model") == [str(tmp_path / "run" / "model" / "toolformer" / "model")]
     assert option(known["calls-2"], "--tools") == ["Calculator", "Calendar", "WikiSearch", "QA"]
     assert [step.name for step in steps if step.gateway] == [name for name in known if name.startswith("evaluate")]
     assert all(step.services for step in steps if step.gateway or step.module == "training_jobs.stages")
@@ -88,8 +91,8 @@ def test_sizes_are_told_apart_and_put_on_one_page(tmp_path: Path) -> None:
 def test_what_a_call_must_be_is_told_to_both_rounds(tmp_path: Path) -> None:
     told = setting("--sizes", "64x1", "--tau", "1.0", "QA=0.5", "--chained-tau", "0.3", "--no-given-inputs")
     calls = [step for step in plan(told, tmp_path) if step.module == "training_jobs.stages"]
-    assert [step.name for step in calls] == ["calls-64x1", "calls-chained-64x1", "calls-2-64x1"]
-    assert [option(step, "--tau") for step in calls] == [["1.0", "QA=0.5"], ["0.3"], ["0.3"]]
+    assert [step.name for step in calls] == ["calls-64x1", "calls-2-64x1"]
+    assert [option(step, "--tau") for step in calls] == [["1.0", "QA=0.5"], ["0.3"]]
     for step in calls:
         assert option(step, "--calls-per-position") == ["1"]
         assert "--before-words" in step.arguments
@@ -108,7 +111,7 @@ def test_the_jobs_know_the_options_that_they_are_given(tmp_path: Path) -> None:
         for step in steps
         if step.module in parsers
     ]
-    assert len(known) == 10
+    assert len(known) == 9
     trained = [options for options in known if hasattr(options, "mask_results")]
     assert [(options.mask_results, options.schedule) for options in trained] == [(True, "cosine")] * 3
 
