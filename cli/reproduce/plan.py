@@ -146,7 +146,11 @@ class _Plan:
 
     def _calls(self, model: LoopModel) -> Step:
         title, folder = "the base model adds calls to C", RunFolder(model.folder / "round-1")
-        texts = (*_shards(self.run / "texts", self.setting.documents), "--language-id", LANGUAGE_ID)
+        texts: tuple[Argument, ...] = (
+            *_shards(self.run / "texts", self.setting.documents),
+            "--language-id",
+            LANGUAGE_ID,
+        )
         given = (LANGUAGE_ID, *self._given(model))
         return self._stages(model.step("calls"), title, folder, texts, model.base, self.setting.tau, given)
 
@@ -154,7 +158,7 @@ class _Plan:
         """Round 2: to texts in which one value follows from another."""
         title = "the base model adds calls to texts in which one value follows from another"
         shards = _shards(self.run / "texts-chained", self.setting.chained_documents)
-        texts = (*shards, "--language-id", LANGUAGE_ID, "--tools", *self.setting.chained_tools)
+        texts: tuple[Argument, ...] = (*shards, "--language-id", LANGUAGE_ID, "--tools", *self.setting.chained_tools)
         given = (LANGUAGE_ID, *self._given(model))
         folder, tau = RunFolder(model.folder / "round-2"), self.setting.chained_tau
         return self._stages(model.step("calls-2"), title, folder, texts, model.base, tau, given)

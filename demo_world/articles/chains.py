@@ -2,8 +2,9 @@
 about it.
 
 They need two calls, the second of them with what the first has found. A *told* chain says both values, so that each
-call helps with what follows it: ``Today is [Calendar() -> ...] Monday, May 12, 2031, so it has been open for
-[Calculator(2031 - 1980) -> 51] 51 years.`` One that is not told says the second alone, and both calls go to one place.
+call helps with what follows it: ``It is [Calendar() -> ...] Monday, May 12, 2031 today. From 1980 to 2031 the school
+was open; that makes [Calculator(2031 - 1980) -> 51] 51 years of lessons.`` One that is not told says the second alone,
+and both calls go to one place.
 """
 
 from __future__ import annotations

@@ -26,10 +26,10 @@ AGES: Final[tuple[Wording, ...]] = (
     ("The mill was built in {y}.", "How old is the mill this year?",
      "The mill was built in {y}. The current date is| {first}. The mill was built in {y} and is sold in {year}, when it"
      " is| {answer} years old.", "{year} - {y}"),
-    ("The bridge will stand for {k} more years.", "Until which year will the bridge stand?",
-     "The bridge will stand for {k} more years. As of today,| {first}, work begins in {year} and takes {k} years, so it"
-     " ends in| {answer}.", "{year} + {k}"),
-    ("The first tram of {place} ran in {y}.", "How many years of trams are that?",
+    ("Work on the bridge takes {k} years and begins this year.", "In which year does the work end?",
+     "Work on the bridge takes {k} years and begins this year. As of today,| {first}, work begins in {year} and takes"
+     " {k} years, so it ends in| {answer}.", "{year} + {k}"),
+    ("The first tram of {place} ran in {y}.", "How many years of trams has the city had?",
      "The first tram of {place} ran in {y}. The date today is| {first}. The first tram ran in {y} and the last one in"
      " {year}, which is| {answer} years of trams.", "{year} - {y}"),
     ("The theatre was closed in {y}.", "For how many years has the theatre been closed?",
@@ -38,14 +38,14 @@ AGES: Final[tuple[Wording, ...]] = (
 )  # fmt: skip
 """A situation with its question, the text, and the second value; ``{first}`` is today's date, whose year is ``{year}``,
 and ``{y}`` an earlier year. (Knowing the year alone gains too little: calls for it were kept in 11 of 515 texts. And a
-sum is told in forms that calculations in prose have: in others the base model proposed 3 of 100 right calls.)"""
+sum is told in forms that calculations in prose have: in others the base model proposed 4 of 100 right calls.)"""
 
 UNTOLD_AGES: Final[tuple[Wording, ...]] = (
     (*AGES[0][:2], "{Person} was born in {y}, so this year {person} turns| {answer}.", AGES[0][3]),
     (*AGES[1][:2], "The school opened in {y}, so this year it has been open for| {answer} years.", AGES[1][3]),
     (*AGES[2][:2], "{Person} moved to {place} in {y}; counted from this year that was| {answer} years ago.",
      AGES[2][3]),
-    (*AGES[5][:2], "The bridge will stand for {k} more years from now, until the year| {answer}.", AGES[5][3]),
+    (*AGES[5][:2], "Work on the bridge takes {k} years from this year on, until| {answer}.", AGES[5][3]),
     (*AGES[7][:2], "The theatre was closed in {y}; counted from this year that was| {answer} years ago.", AGES[7][3]),
 )  # fmt: skip
 

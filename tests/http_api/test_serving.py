@@ -7,6 +7,7 @@ import logging
 import re
 import signal
 import socket
+import struct
 import sys
 
 import httpx
@@ -73,6 +74,26 @@ async def test_who_waits_to_be_accepted_at_the_signal_is_heard() -> None:
         assert await server.ended() == 0
         for _, writer in waiting:
             writer.close()
+
+
+async def test_who_gave_up_while_waiting_to_be_accepted_does_not_end_the_drain() -> None:
+    async with started(APP, "0", "30") as server, httpx.AsyncClient(timeout=30) as client:
+        url = httpx.URL(await server.url())
+        holding = asyncio.create_task(client.get(f"{url}/holds"))
+        await server.line_with("holds")
+        server.process.send_signal(signal.SIGTERM)
+        gone = [await asyncio.open_connection(url.host, url.port) for _ in range(5)]
+        for _, writer in gone:
+            connection: socket.socket = writer.get_extra_info("socket")
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            writer.transport.abort()  # closes with a reset
+        reader, writer = await asyncio.open_connection(url.host, url.port)
+        writer.write(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 200")
+        assert (await holding).status_code == 200
+        assert await server.ended() == 0
+        assert "Traceback" not in "".join(server.lines)
+        writer.close()
 
 
 async def test_a_connection_that_stays_silent_does_not_keep_the_server() -> None:

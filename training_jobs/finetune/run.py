@@ -68,10 +68,11 @@ def finetune(
         raise StageError(f"--sharding {how.sharding}: there is one process: start it with torchrun")
     tokenizer, end_id = load_vocabulary(model_folder, recipe)
     encoder = TextEncoder(tokenizer, ToolRegistry.load(), end_id=end_id, mask_results=recipe.mask_results)
-    texts = examples_of(read_texts(texts_files), recipe)
+    read, often = read_texts(texts_files, recipe.times)
+    texts = examples_of(read, recipe)
     plain = read_held_out(held_out_files, recipe.held_out_texts, texts)
     encoded, counts = encode_texts(texts, encoder, recipe)
-    encoded = repeated(encoded, texts, texts_files, recipe)
+    encoded = repeated(encoded, texts, often)
     held_out = [encoder.encode((text,), begin=True).cut(recipe.sequence_length) for text in plain]
     if world > min(len(held_out), recipe.batch):
         raise StageError(f"{world} processes need at least as many texts in --batch and --held-out")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -39,36 +39,31 @@ class TextCounts:
         return f"{self.texts:,} texts, {self.tokens:,} tokens, {self.calls:,} calls{cut}"
 
 
-def read_texts(paths: Sequence[Path]) -> list[Text]:
-    """The texts of C* or C in ``paths``, in order.
+def read_texts(paths: Sequence[Path], times: Sequence[int] = ()) -> tuple[list[Text], dict[str, int]]:
+    """The texts of C* or C in ``paths``, in order, and by id how often a pass goes over each: texts of the first of
+    ``paths`` as often as the first of ``times`` says, and so on, or all of them once.
 
     Raises:
-        StageError: if one cannot be read, none has a text, a line is no text, or two are of the same id; the message
-            names file and line.
+        StageError: if there is not one of ``times`` for each of ``paths``, a file cannot be read, none has a text, a
+            line is no text, or two are of the same id; the message names file and line.
     """
-    texts = [text for path in paths for text in _read(path)]
+    if times and len(times) != len(paths):
+        raise StageError(f"--times: {len(times)} numbers for {len(paths)} files of --texts: give one for each")
+    read = [_read(path) for path in paths]
+    texts = [text for of_file in read for text in of_file]
     if not texts:
         named = ", ".join(map(str, paths))
         raise StageError(f"--texts: {named} has no texts: the filter kept no call; lower its --tau and merge again")
-    [(id_, times)] = Counter(text.id for text in texts).most_common(1)
-    if times > 1:
-        raise StageError(f"--texts: {id_!r} is there {times} times: name files that have no text in common")
-    return texts
+    [(id_, found)] = Counter(text.id for text in texts).most_common(1)
+    if found > 1:
+        raise StageError(f"--texts: {id_!r} is there {found} times: name files that have no text in common")
+    often = {text.id: n for of_file, n in zip(read, times or [1] * len(read), strict=True) for text in of_file}
+    return texts, often
 
 
-def repeated(encoded: Sequence[Encoded], texts: Sequence[Text], paths: Sequence[Path], recipe: Recipe) -> list[Encoded]:
-    """``encoded``, each as often as a pass goes over it: texts of the first of ``paths`` as often as the first of
-    ``recipe.times`` says, and so on. ``texts`` are what was encoded.
-
-    Raises:
-        StageError: if there is not a number for each file.
-    """
-    if not recipe.times:
-        return list(encoded)
-    if len(recipe.times) != len(paths):
-        raise StageError(f"--times: {len(recipe.times)} numbers for {len(paths)} files of --texts: give one for each")
-    times = {text.id: times for path, times in zip(paths, recipe.times, strict=True) for text in _read(path)}
-    return [one for text, one in zip(texts, encoded, strict=True) for _ in range(times[text.id])]
+def repeated(encoded: Sequence[Encoded], texts: Sequence[Text], often: Mapping[str, int]) -> list[Encoded]:
+    """``encoded``, the ids of ``texts``, each as often as a pass goes over it."""
+    return [one for text, one in zip(texts, encoded, strict=True) for _ in range(often[text.id])]
 
 
 def _read(path: Path) -> list[Text]:

@@ -50,7 +50,7 @@ def calls(text: Merged | Plain) -> list[CallSegment]:
 def test_plain_texts_of_the_baseline_are_read_too(tmp_path: Path) -> None:
     path = tmp_path / "without_calls.jsonl"
     path.write_text(Plain("a", ("One is 1.",)).to_line() + "\n" + Plain("b", ("Two.",)).to_line())
-    read = read_texts([path])
+    read, _ = read_texts([path])
     assert read == examples_of(read, Recipe(examples_per_tool=1)) == [Plain("a", ("One is 1.",)), Plain("b", ("Two.",))]
 
 
@@ -58,7 +58,7 @@ def test_texts_of_several_files_are_one_set(tmp_path: Path) -> None:
     for name, lines in {"one": [Plain("a", ("One.",))], "two": [Plain("b", ("Two.",))], "none": []}.items():
         (tmp_path / name).write_text("".join(text.to_line() + "\n" for text in lines))
     one, two, none = (tmp_path / name for name in ("one", "two", "none"))
-    assert [text.id for text in read_texts([two, none, one])] == ["b", "a"]
+    assert [text.id for text in read_texts([two, none, one])[0]] == ["b", "a"]
     with pytest.raises(StageError, match="'a' is there 2 times: name files that have no text in common"):
         read_texts([one, two, one])
     with pytest.raises(StageError, match=r"none has no texts: the filter kept no call"):
@@ -70,13 +70,13 @@ def test_a_pass_goes_over_a_file_as_often_as_it_is_told_to(tmp_path: Path) -> No
     for path, part in ((one, texts(5)[:3]), (two, texts(5)[3:])):
         path.write_text("".join(text.to_line() + "\n" for text in part))
     encoder = TextEncoder(small_tokenizer(), ToolRegistry.load(), end_id=0)
-    read = read_texts([one, two])
+    read, once = read_texts([one, two])
     encoded, _ = encode_texts(read, encoder, Recipe())
-    assert repeated(encoded, read, [one, two], Recipe()) == encoded
-    more = repeated(encoded, read, [one, two], Recipe(times=(1, 3)))
+    assert repeated(encoded, read, once) == encoded
+    more = repeated(encoded, read, read_texts([one, two], (1, 3))[1])
     assert [encoded.index(text) for text in more] == [0, 1, 2, 3, 3, 3, 4, 4, 4]
     with pytest.raises(StageError, match="--times: 1 numbers for 2 files of --texts: give one for each"):
-        repeated(encoded, read, [one, two], Recipe(times=(2,)))
+        read_texts([one, two], (2,))
     with pytest.raises(StageError, match="--times: must be at least 1, not 0"):
         Recipe(times=(1, 0))
 
