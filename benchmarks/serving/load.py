@@ -10,7 +10,7 @@ from demo_world.texts import documents
 from toolformer.api_call import Tokenizer
 
 _PROMPT = "Each of the {boxes} boxes holds {books} books, so together"
-"""The bundled model goes on with `` they hold`` and a call, in any context."""
+"""The bundled model goes on with a call, in any context."""
 _OPERANDS = range(11, 99)
 _CONTEXT_SEED = 20_261_121
 
