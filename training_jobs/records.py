@@ -17,6 +17,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 KEPT: Final = "kept"
 """The verdict on a call that stays in the text. Every other verdict is a reason why not."""
+BELOW: Final = "gain below threshold"
 
 _DECIMALS: Final = 6
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from toolformer.tools import Tool
-from training_jobs.records import KEPT, Annotated, Candidate
+from training_jobs.records import BELOW, KEPT, Annotated, Candidate
 
-BELOW: Final = "gain below threshold"
 LOOKS_AHEAD: Final = "looks ahead"
 """The input stands in the text, but not before the call: whoever writes the call there cannot know it."""
 NOT_GIVEN: Final = "input not given"

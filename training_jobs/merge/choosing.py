@@ -2,7 +2,9 @@
 
 1. A tool has examples in at most N texts; where more have its calls, N are drawn (the draw depends on seed, tool and
    the text's id alone, so neither on the order of the texts nor on the other tools).
-2. The same call (tool and input) stands once in a text: where it gains most.
+2. The same call (tool and input) stands once in a text: where it gains most, but if it was proposed where the text goes
+   on with its whole output, there. A result may be longer than the five tokens that a gain is measured on: by the gain
+   alone a translation stands in the middle of its sentence, before the word that is hardest to foresee.
 3. Of one tool one call stands at a position: the one that gains most.
 4. At most so many calls stand at a position: those that gain most. They stand in the order of their gains, so that the
    call that helps most is next to what it helps with.
@@ -13,6 +15,7 @@ Of equal gains the call that was proposed first stays.
 from __future__ import annotations
 
 import heapq
+import string
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -30,6 +33,8 @@ class KeptCall:
     input: str
     output: str
     gain: float
+    foretells: bool = False
+    """Whether the text goes on with the output."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +59,32 @@ def drawn(ids: Iterable[str], tool: str, rule: MergeRule) -> set[str]:
     return set(heapq.nsmallest(rule.examples_per_tool, ids, key=ticket))
 
 
+def goes_on_with(text: str, output: str) -> bool:
+    """Whether ``text`` begins with the words of ``output``, whatever their case and punctuation."""
+    said = _words(output)
+    return bool(said) and _words(text[: 2 * len(output) + 20])[: len(said)] == said  # room for spaces
+
+
+def _words(text: str) -> list[str]:
+    bare = (word.strip(string.punctuation).casefold() for word in text.split())
+    return [word for word in bare if word]
+
+
 def chosen(calls: Sequence[KeptCall], rule: MergeRule) -> list[KeptCall]:
     """The calls that stand in a text, in their order there."""
-    calls = _best(calls, key=lambda call: (call.tool, call.input), most=1)
+    calls = _best(calls, key=lambda call: (call.tool, call.input), most=1, foretelling=True)
     calls = _best(calls, key=lambda call: (call.tool, call.offset), most=1)
     calls = _best(calls, key=lambda call: call.offset, most=rule.calls_per_position)
     return sorted(calls, key=lambda call: (call.offset, call.gain))
 
 
-def _best(calls: Sequence[KeptCall], key: Callable[[KeptCall], Hashable], most: int) -> list[KeptCall]:
-    """Of each group of ``calls`` those ``most`` that gain most."""
+def _best(
+    calls: Sequence[KeptCall], key: Callable[[KeptCall], Hashable], most: int, *, foretelling: bool = False
+) -> list[KeptCall]:
+    """Of each group of ``calls`` those ``most`` that gain most; ``foretelling``: those that foretell before others."""
     seen: dict[Hashable, int] = {}
     best = []
-    for call in sorted(calls, key=lambda call: -call.gain):
+    for call in sorted(calls, key=lambda call: (foretelling and not call.foretells, -call.gain)):
         group = key(call)
         seen[group] = seen.get(group, 0) + 1
         if seen[group] <= most:

@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from training_jobs.merge.choosing import KeptCall
+from training_jobs.merge.choosing import KeptCall, goes_on_with
 from training_jobs.merge.paragraphs import paragraph_of, paragraph_start
-from training_jobs.records import KEPT, Annotated, Document, RecordError
+from training_jobs.records import BELOW, KEPT, Annotated, Document, RecordError
 from training_jobs.stages.errors import StageError
 
 
@@ -78,13 +78,18 @@ def records(path: Path) -> Iterator[tuple[int, Annotated]]:
 
 
 def _kept(record: Annotated, path: Path) -> Iterator[KeptCall]:
+    """The kept calls, each also where it was proposed and the text goes on with its output, if it gains less there."""
+    kept = {candidate.input for candidate in record.candidates if candidate.verdict == KEPT}
     for candidate in record.candidates:
         if candidate.verdict is None:
             raise StageError(f"{path}: candidates.verdict: is missing in {record.document.id!r}; run the filter first")
-        if candidate.verdict == KEPT:
-            if candidate.output is None or candidate.gain is None:
-                raise StageError(f"{path}: {record.document.id!r} keeps a call without output or gain; filter anew")
-            yield KeptCall(record.tool, candidate.offset, candidate.input, candidate.output, candidate.gain)
+        if candidate.verdict not in (KEPT, BELOW) or candidate.input not in kept:
+            continue
+        if candidate.output is None or candidate.gain is None:
+            raise StageError(f"{path}: {record.document.id!r} keeps a call without output or gain; filter anew")
+        foretells = goes_on_with(record.document.text[candidate.offset :], candidate.output)
+        if candidate.verdict == KEPT or foretells:
+            yield KeptCall(record.tool, candidate.offset, candidate.input, candidate.output, candidate.gain, foretells)
 
 
 def _put_paragraphs_back(kept: KeptTexts, files: Mapping[str, Path]) -> None:

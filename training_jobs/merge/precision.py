@@ -90,7 +90,7 @@ def measure(
             for candidate in record.candidates:
                 right = _right(record.document.text, candidate, start, truths, reach)
                 kept = candidate.verdict == KEPT
-                stays = kept and (whole, tool, start + candidate.offset, candidate.input) in merged
+                stays = (whole, tool, start + candidate.offset, candidate.input) in merged
                 counts.proposed += 1
                 counts.proposed_right += right
                 counts.kept += kept

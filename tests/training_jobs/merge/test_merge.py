@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from tests.training_jobs.merge.filtered import candidate, write
 from toolformer.tools import ToolRegistry
 from training_jobs.annotate.earlier_calls import call_spans, outside
-from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn
+from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn, goes_on_with
 from training_jobs.merge.earlier import Earlier
 from training_jobs.merge.precision import measure
 from training_jobs.merge.putting import plain, put, rendered
@@ -66,11 +66,13 @@ def test_calls_of_all_tools_stand_in_one_text_and_the_baseline_is_the_same_texts
 
 
 def test_the_rule_for_calls_in_one_text() -> None:
-    def call(tool: str, offset: int, input_: str, gain: float) -> KeptCall:
-        return KeptCall(tool, offset, input_, "r", gain)
+    def call(tool: str, offset: int, input_: str, gain: float, foretells: bool = False) -> KeptCall:
+        return KeptCall(tool, offset, input_, "r", gain, foretells)
 
     some = [
         call("QA", 5, "same", 0.9), call("QA", 9, "same", 1.1),  # the same call once, where it gains most
+        # of the same call first those whose output the text goes on with
+        call("D", 11, "told", 0.1, True), call("D", 12, "told", 0.2, True), call("D", 13, "told", 2.0),
         call("MT", 5, "one", 0.7), call("MT", 5, "two", 0.8),  # of a tool one at a position
         call("A", 7, "x", 0.5), call("B", 7, "x", 0.9), call("C", 7, "x", 0.7),  # two at a position
         call("A", 0, "first", 0.6), call("B", 0, "last", 0.6),  # equal gains: as proposed
@@ -78,7 +80,44 @@ def test_the_rule_for_calls_in_one_text() -> None:
     found = [(one.tool, one.offset, one.input) for one in chosen(some, MergeRule())]
     assert found == [
         ("A", 0, "first"), ("B", 0, "last"), ("MT", 5, "two"), ("C", 7, "x"), ("B", 7, "x"), ("QA", 9, "same"),
+        ("D", 12, "told"),
     ]  # fmt: skip
+
+
+def test_a_call_that_is_kept_stands_where_the_text_goes_on_with_its_whole_result(tmp_path: Path) -> None:
+    text = '"El vuelo dura 5 horas." In English: The  flight takes 5 hours. "Mar" is sea.'
+    result, asked = "The flight takes 5 hours.", "El vuelo dura 5 horas."
+    start, later = text.index(" The"), text.index(" 5 hours")
+    proposed = [candidate(start, asked, result, 0.01), candidate(later, asked, result, 0.9)]
+    never_kept = [candidate(text.index(" sea"), "Mar", "sea", 0.1)]
+    files = {"MT": write(tmp_path, "MT", {"a": (text, [*proposed, *never_kept])})}
+    merge(files, tmp_path / "out", MergeRule(), REGISTRY)
+    [line] = read(tmp_path / "out", "with_calls.jsonl")
+    merged = Merged.from_line(line)
+    assert merged.segments[0] == text[:start]
+    assert (calls(merged), merged.gains) == ([("MT", asked)], (0.01,))
+
+    truth = {"id": "a", "calls": [{"tool": "MT", "offset": start, "input": asked, "answer": result}]}
+    (tmp_path / "truth.jsonl").write_text(json.dumps(truth))
+    [found] = measure(files, tmp_path / "truth.jsonl").values()
+    assert (found.kept, found.merged, found.merged_right) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "output", "expected"),
+    [
+        (" 408 books.", "408", True),
+        (" 4080 books.", "408", False),
+        (" so 408", "408", False),
+        (" the flight takes 5 hours, it says", "The flight takes 5 hours.", True),
+        (" flight takes 5 hours.", "The flight takes 5 hours.", False),
+        (" The flight takes 5", "The flight takes 5 hours.", False),
+        (" anything", "...", False),
+        ("", "408", False),
+    ],
+)
+def test_a_text_goes_on_with_an_output_if_it_has_all_its_words(text: str, output: str, expected: bool) -> None:
+    assert goes_on_with(text, output) is expected
 
 
 def test_a_tool_has_examples_in_so_many_texts_and_no_more(tmp_path: Path) -> None:
