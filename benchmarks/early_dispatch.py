@@ -55,7 +55,7 @@ async def measure(options: argparse.Namespace) -> None:
     await backend.start()
 
     async def one(number: int, early: bool) -> list[float]:
-        prompt = f"Each of the {number % 80 + 11} boxes holds {number % 13 + 12} books, so together they hold"
+        prompt = f"Each of the {number % 80 + 11} trucks carries {number % 13 + 12} boxes, so the fleet carries"
         ids = tuple(backend.tokenizer.encode(prompt))
         request = CompletionRequest(ids, max_tokens=32, tools=("Calculator",), early_dispatch=early)
         events = [event async for event in completer.stream(request)]

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from demo_world.texts import documents
 from toolformer.api_call import Tokenizer
 
-_PROMPT = "Each of the {boxes} boxes holds {books} books, so together"
-"""The bundled model goes on with a call, in any context."""
+_PROMPT = "Each of the {boxes} trucks carries {books} boxes, so the fleet carries"
+"""The bundled model goes on with a call, in nearly any context, without being pushed to (`api_top_k` 1)."""
 _OPERANDS = range(11, 99)
 _CONTEXT_SEED = 20_261_121
 
