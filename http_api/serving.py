@@ -78,8 +78,7 @@ class _Server(uvicorn.Server):
         for listener in sockets or []:
             listener.close()
         for one in late:
-            with contextlib.suppress(OSError):  # it has gone meanwhile
-                await asyncio.get_running_loop().connect_accepted_socket(self._protocol, one)
+            await asyncio.get_running_loop().connect_accepted_socket(self._protocol, one)
         logger.info("draining: no new connections, %d in progress", len(self.server_state.tasks))
         self._on_drain()
         await self._first_requests()

@@ -84,7 +84,7 @@ def test_it_calls_the_right_tool(prompt: str, call: ApiCall) -> None:
             "Each of the 24 boxes holds 17 books, so together they hold",
             ApiCall("Calculator", "24 * 17"),
             "408",
-            " 408",
+            " 408 books.",
         ),
         ("Today is", ApiCall("Calendar", ""), "Today is Friday, November 20, 2026.", " Friday, November 20, 2026"),
         (
