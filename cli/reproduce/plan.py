@@ -12,6 +12,8 @@ from cli.reproduce import counts
 from cli.reproduce.models import LoopModel, Size
 from cli.reproduce.settings import LANGUAGE_ID, Setting
 from training_jobs.corpus.generated import SHARD_DOCUMENTS, TRUTH_FILE
+from training_jobs.evaluate.scaling import AVERAGED
+from training_jobs.evaluate.suites import named
 from training_jobs.merge.writing import DOCUMENTS, SUMMARY, WITH_CALLS, WITHOUT_CALLS
 from training_jobs.stages.folder import RunFolder
 
@@ -77,7 +79,9 @@ class _Plan:
             yield from self._loop(model)
         if len(models) > 1:
             runs = [_evaluation(model, "toolformer") for model in models]
-            yield self._compare("scaling", "accuracy over model size (figure 4)", self.run, runs)
+            drawn = any(set(averaged) <= set(named(self.setting.suites)) for averaged in AVERAGED.values())
+            figure = self.run / "figure-4.svg" if drawn else None
+            yield self._compare("scaling", "accuracy over model size (figure 4)", self.run, runs, figure)
 
     def _loop(self, model: LoopModel) -> Iterator[Step]:
         """All that one model goes through."""
@@ -250,15 +254,15 @@ class _Plan:
             counts=lambda: counts.evaluation(out),
         )  # fmt: skip
 
-    def _compare(self, name: str, title: str, folder: Path, runs: list[Path]) -> Step:
+    def _compare(self, name: str, title: str, folder: Path, runs: list[Path], figure: Path | None = None) -> Step:
         page, table = folder / "results.html", folder / "results.md"
         note = ("--note", self.note) if self.note else ()
         return Step(
             name,
             title,
             "training_jobs.evaluate.compare",
-            (*runs, "--out", page, "--markdown", table, *note),
-            (page, table),
+            (*runs, "--out", page, "--markdown", table, *(("--figure", figure) if figure else ()), *note),
+            (page, table, *((figure,) if figure else ())),
             summary=True,
         )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Annotated, Any, Final, get_args
 
 from cli.console import CommandError
 from cli.reproduce.models import Size
+from training_jobs.evaluate.example import SuiteError
+from training_jobs.evaluate.suites import named
 from training_jobs.finetune.recipe import Schedule
 
 PROJECT: Final = Path(__file__).parents[2]
@@ -22,6 +25,13 @@ LANGUAGE_ID: Final = PROJECT / "models" / "translation-small" / "lid.ftz"
 def _require(good: bool, name: str, rule: str, found: object) -> None:
     if not good:
         raise CommandError(f"--{name.replace('_', '-')} {rule}, not {found}")
+
+
+def _is_finite(number: str) -> bool:
+    try:
+        return math.isfinite(float(number))
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +118,17 @@ class Setting:
             raise CommandError("--base takes the place of --sizes: give one of them")
         _require(all(one >= 0 for one in self.k), "k", "must be numbers of at least 0", self.k)
         _require(all(one >= 1 for one in self.chained_calls), "chained_calls", "must be above 0", self.chained_calls)
+        for name in ("tau", "chained_tau"):
+            for one in getattr(self, name):
+                _require(_is_finite(one.rpartition("=")[2]), name, "must be numbers of nats, or TOOL=number", repr(one))
         for size in self.sizes:
             Size.parse(size)
+        for name in ("suites", "chained_suites"):
+            value = getattr(self, name)
+            try:
+                named(value)
+            except SuiteError as error:
+                raise CommandError(f"--{name.replace('_', '-')}: {str(error).removeprefix('--suites: ')}") from error
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; of a checkpoint its place in the project, or else its name."""

@@ -2,6 +2,7 @@
 
 python -m training_jobs.evaluate.compare RUN-1M RUN-4M RUN-12M --out report.html
 python -m training_jobs.evaluate.compare RUN-1M RUN-4M RUN-12M --markdown results.md --note "one seed"
+python -m training_jobs.evaluate.compare RUN-1M RUN-4M RUN-12M --figure figure-4.svg
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.page import write_page
 from training_jobs.evaluate.printing import print_tables
 from training_jobs.evaluate.run import Answers, answers_path
+from training_jobs.evaluate.scaling import write_figure
 from training_jobs.evaluate.suites import SUITES
 from training_jobs.stages.parts import write_whole
 
@@ -34,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the --out of a run; rows come in this order")
     parser.add_argument("--out", type=Path, help="write the page, with examples of the last run, to this file")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown to this file")
+    parser.add_argument(
+        "--figure", type=Path, metavar="FILE", help="draw accuracy over model size to this file (.svg, .png or .pdf)"
+    )
     parser.add_argument("--note", default="", help="a line to stand above the tables of page and file")
     options = parser.parse_args(arguments)
     try:
@@ -42,6 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if twice := [label for label in labels if labels.count(label) > 1]:
             raise SuiteError(f"two runs are called {twice[0]!r}: give each its own --label when it is run")
         print_tables(outcomes, Console())
+        if options.figure is not None:
+            write_figure(options.figure, outcomes)
         if options.out is not None:
             write_page(options.out, outcomes, kept_answers(outcomes[-1]), note=options.note)
         if options.markdown is not None:

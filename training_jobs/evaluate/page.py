@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from statistics import fmean
 from typing import Any, Final
 
 from training_jobs.evaluate import paper
 from training_jobs.evaluate.answers import Answer, Call
-from training_jobs.evaluate.conditions import Condition
 from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.run import Answers
+from training_jobs.evaluate.scaling import scaling
 from training_jobs.evaluate.suites import SUITES
 from training_jobs.evaluate.tables import tables
 from training_jobs.pages import write_page as write_filled
@@ -21,18 +20,6 @@ _PAGE: Final = Path(__file__).with_name("page.html")
 _EXAMPLES: Final = 40
 """Examples of a suite under a condition, half of them right where there are enough of both."""
 
-AVERAGED: Final[Mapping[str, tuple[str, ...]]] = {
-    "LAMA": ("squad", "google-re", "t-rex"),
-    "Word problems": ("asdiv", "svamp", "mawps"),
-    "Open questions": ("webqs", "nq", "triviaqa"),
-    "Own: facts": ("own-facts",),
-    "Own: word problems": ("own-word-problems",),
-    "Own: questions": ("own-questions",),
-    "Own: dates": ("own-dates",),
-    "Own: two calls": ("own-two-calls",),
-}
-"""What the scaling plot averages; the first three are the paper's figure 4."""
-
 
 def write_page(path: Path, outcomes: Sequence[Outcome], answers: Answers | None = None, *, note: str = "") -> None:
     """Write the page of ``outcomes`` to ``path``; ``answers``, of the last of them, are where examples
@@ -40,38 +27,11 @@ def write_page(path: Path, outcomes: Sequence[Outcome], answers: Answers | None 
     data = {
         "about": ({"note": note} if note else {}) | {outcome.label: _about(outcome) for outcome in outcomes},
         "bars": list(_bars(outcomes)),
-        "scaling": list(scaling(outcomes)),
+        "scaling": [asdict(panel) for panel in scaling(outcomes)],
         "tables": [asdict(table) for table in tables(outcomes)],
         "examples": list(_examples(outcomes[-1], answers or {})),
     }
     write_filled(path, _PAGE, data)
-
-
-def scaling(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
-    """Lines of average right answers over the number of parameters, for models of at least two sizes."""
-    sized = sorted((one for one in outcomes if one.parameters), key=lambda one: one.parameters)
-    if len({outcome.parameters for outcome in sized}) < 2:
-        return
-    asked = dict.fromkeys(condition for outcome in sized for condition in outcome.conditions)
-    for title, suites in AVERAGED.items():
-        lines = []
-        for condition in sorted(asked):
-            points = [
-                {"parameters": outcome.parameters, "share": share}
-                for outcome in sized
-                if (share := _average(outcome, suites, condition)) is not None
-            ]
-            if len(points) > 1:
-                lines.append(
-                    {"name": f"calls {condition.name}" if condition.disabled else condition.name, "points": points}
-                )
-        if lines:
-            yield {"title": title, "lines": lines}
-
-
-def _average(outcome: Outcome, suites: Iterable[str], condition: Condition) -> float | None:
-    found = [outcome.score(suite, condition) for suite in suites]
-    return fmean(one.all.value for one in found if one) if all(found) else None
 
 
 def _about(outcome: Outcome) -> str:

@@ -81,6 +81,10 @@ def test_sizes_are_told_apart_and_put_on_one_page(tmp_path: Path) -> None:
     assert labels[2] == ["Toolformer 128x3"]
     assert len({str(label) for label in labels}) == 8
     assert [step.name for step in steps][-1] == "scaling"
+    assert option(steps[-1], "--figure") == [str(tmp_path / "figure-4.svg")]
+    assert tmp_path / "figure-4.svg" in steps[-1].products
+    none = plan(setting("--sizes", "128x3", "256x4", "--suites", "own-languages"), tmp_path)[-1]
+    assert "--figure" not in none.arguments, "there would be nothing to draw"
     assert [step.name for step in steps].count("base-corpus") == 1
     seeds = {
         option(step, "--seed")[0] for step in steps if step.module in ("training_jobs.base", "training_jobs.corpus")
@@ -144,6 +148,10 @@ def test_each_number_has_an_option() -> None:
         (("--sizes", "256x0"), "--sizes: '256x0' is no size"),
         (("--sizes", "64x2", "--base", "x"), "--base takes the place of --sizes"),
         (("--chained-calls", "0"), "--chained-calls must be above 0"),
+        (("--tau", "1.0", "QA=much"), "--tau must be numbers of nats, or TOOL=number, not 'QA=much'"),
+        (("--chained-tau", "nan"), "--chained-tau must be numbers of nats"),
+        (("--suites", "own", "squad2"), "--suites: there is no 'squad2'; sets: "),
+        (("--chained-suites", "own2"), "--chained-suites: there is no 'own2'; sets: "),
     ],
 )
 def test_what_cannot_hold_is_refused_by_name(arguments: tuple[str, ...], told: str) -> None:
