@@ -112,7 +112,10 @@ def wilson_interval(successes: int, trials: int) -> tuple[float, float]:
     middle = share + z2 / (2 * trials)
     spread = _Z_95 * math.sqrt(share * (1 - share) / trials + z2 / (4 * trials**2))
     scale = 1 + z2 / trials
-    return max(0.0, (middle - spread) / scale), min(1.0, (middle + spread) / scale)
+    # Of no success and of nothing but successes the interval ends at the share itself, which rounding may miss.
+    low = 0.0 if not successes else (middle - spread) / scale
+    high = 1.0 if successes == trials else (middle + spread) / scale
+    return low, high
 
 
 def _first_value(completion: str) -> Fraction | None:

@@ -67,7 +67,7 @@ def test_several_suites_are_averaged_unweighted_and_without_an_interval() -> Non
 
 
 def test_the_figure_has_panels_sizes_and_conditions(tmp_path: Path) -> None:
-    right = {"own-facts": 2, "own-dates": 7, "own-questions": 4}
+    right = {"own-facts": 2, "own-dates": 10, "own-questions": 0}
     both = [outcome(size, right, DISABLED, ENABLED) for size in (363_520, 4_204_032)]
     made = tmp_path / "new" / "figure-4.svg"
     write_figure(made, both)

@@ -167,5 +167,8 @@ def test_wilson_interval() -> None:
     low, high = wilson_interval(80, 100)
     assert low == pytest.approx(0.7112, abs=1e-3)
     assert high == pytest.approx(0.8666, abs=1e-3)
-    assert wilson_interval(0, 100)[0] == pytest.approx(0.0)
-    assert wilson_interval(100, 100)[1] == pytest.approx(1.0)
+    for trials in range(1, 2_000):
+        low, high = wilson_interval(0, trials)
+        assert (low, 0 < high < 1) == (0, True)
+        low, high = wilson_interval(trials, trials)
+        assert (0 < low < 1, high) == (True, 1)
