@@ -272,6 +272,7 @@ _forward(app, "evaluate", "training_jobs.evaluate", "Benchmarks and held-out pro
 _forward(app, "reproduce", "cli.reproduce", "The whole loop, from texts to the table of results; goes on where it was.")
 _forward(jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.")
 _forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.")
+_forward(jobs, "copying", "training_jobs.base.copying", "Whether a base model copies: if not, no call helps it.")
 _forward(jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.")
 _forward(
     jobs, "run", "cli.jobs_run",
