@@ -47,13 +47,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if twice := [label for label in labels if labels.count(label) > 1]:
             raise SuiteError(f"two runs are called {twice[0]!r}: give each its own --label when it is run")
         print_tables(outcomes, Console())
-        if options.figure is not None:
-            write_figure(options.figure, outcomes)
         if options.out is not None:
             write_page(options.out, outcomes, kept_answers(outcomes[-1]), note=options.note)
         if options.markdown is not None:
             options.markdown.parent.mkdir(parents=True, exist_ok=True)
             write_whole(options.markdown, markdown(outcomes, options.note).encode())
+        if options.figure is not None:
+            write_figure(options.figure, outcomes)
     except SuiteError as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
 

@@ -90,9 +90,12 @@ def test_a_figure_that_cannot_be_drawn_is_refused(tmp_path: Path, capsys: pytest
         write_figure(tmp_path / "figure.gif", both)
     both[0].write(tmp_path)
     with pytest.raises(SystemExit):
-        compare.main([str(tmp_path), "--figure", str(tmp_path / "figure.svg")])
+        compare.main(
+            [str(tmp_path), "--figure", str(tmp_path / "figure.svg"), "--markdown", str(tmp_path / "tables.md")]
+        )
     assert "no two models of different known sizes" in capsys.readouterr().err
     assert not (tmp_path / "figure.svg").exists()
+    assert (tmp_path / "tables.md").exists(), "what can be written is"
 
 
 @pytest.mark.parametrize(
