@@ -12,7 +12,7 @@ Copying comes suddenly in training, and late in small models.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -91,11 +91,6 @@ def _foreseen(model: GPTJ, ids: Sequence[int], starts: Sequence[int], length: in
     return found
 
 
-def _articles(count: int, seed: int) -> Iterator[str]:
-    for number in range(count):
-        yield article(number, seed=seed).text
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
     told = (__doc__ or "").splitlines()
@@ -115,12 +110,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table.columns[0].overflow = "fold"
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
-    texts = list(_articles(options.texts, options.seed))
+    texts = [article(number, seed=options.seed).text for number in range(options.texts)]
     try:
         heads = [tool.task for tool in ToolRegistry.load()]
         for path in options.models:
             model, tokenizer = GPTJ.from_pretrained(path), ByteLevelTokenizer.from_pretrained(path)
             found = measure_copying(model, tokenizer, texts, heads)
+            if not found.texts:
+                raise CheckpointError(f"{path}: none of the texts fits twice into its {model.max_positions} positions")
             scores = [f"{100 * one.share:.1f} % ({one.loss:.2f})" for one in (found.first, found.repeated)]
             parameters = sum(one.numel() for one in model.parameters())
             table.add_row(str(path), f"{parameters:,}", f"{found.texts:,}", *scores)

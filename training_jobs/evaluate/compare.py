@@ -56,6 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             write_figure(options.figure, outcomes)
     except SuiteError as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
+    except OSError as trouble:
+        parser.exit(1, f"{parser.prog}: {trouble.filename}: cannot be written ({trouble.strerror})\n")
 
 
 def kept_answers(outcome: Outcome) -> Answers:

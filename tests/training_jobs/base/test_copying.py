@@ -80,3 +80,11 @@ def test_what_cannot_be_measured_is_refused(
     with pytest.raises(SystemExit):
         main(arguments)
     assert told in capsys.readouterr().err
+
+
+def test_a_model_too_short_for_any_text_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    untrained(16).save_pretrained(tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes((BASE / "tokenizer.json").read_bytes())
+    with pytest.raises(SystemExit):
+        main([str(tmp_path), "--texts", "3"])
+    assert "none of the texts fits twice into its 16 positions" in capsys.readouterr().err

@@ -96,6 +96,10 @@ def test_a_figure_that_cannot_be_drawn_is_refused(tmp_path: Path, capsys: pytest
     assert "no two models of different known sizes" in capsys.readouterr().err
     assert not (tmp_path / "figure.svg").exists()
     assert (tmp_path / "tables.md").exists(), "what can be written is"
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit):
+        compare.main([str(tmp_path), "--markdown", str(tmp_path / "file" / "tables.md")])
+    assert "cannot be written (" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
