@@ -71,7 +71,7 @@ class ApiKeys:
         """Read the file again whenever it has changed; runs until it is cancelled.
 
         What a file holds is taken as it is, so that a key that was taken out is refused from then on. A file that
-        cannot be read or understood changes nothing, and the log says so.
+        cannot be read or understood changes nothing and is tried again at each look; the log says what holds meanwhile.
         """
         trouble = ""
         while self._file is not None:
@@ -81,11 +81,18 @@ class ApiKeys:
             except ApiKeyError as error:
                 if str(error) != trouble:
                     trouble = str(error)
-                    logger.error("the API keys stay as they were: %s: %s", self._file, trouble)
+                    logger.error(
+                        "the API keys stay as they were: %s: %s. Until it can be read, these keys are taken: %s",
+                        self._file,
+                        trouble,
+                        ", ".join(sorted({key.name for key in self._keys})) or "none",
+                    )
                 continue
             if changed:
-                trouble = ""
                 logger.info("read the API keys anew: there are %d", len(self._keys))
+            elif trouble:
+                logger.info("%s can be read again; it holds what it held", self._file)
+            trouble = ""
 
     @property
     def _keys(self) -> Sequence[_Key]:
@@ -99,13 +106,13 @@ class ApiKeys:
             stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if stamp == self._seen:
                 return False
-            self._seen = stamp
             lines = file.read_text(encoding="utf-8").splitlines()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             raise ApiKeyError(f"cannot be read: {reason}") from None
         entries = [line.partition("#")[0].strip() for line in lines]
         self._of_file = _parse(entries, "the file")
+        self._seen = stamp  # only now: what could not be read is tried again, though nothing about the file changes
         return True
 
 

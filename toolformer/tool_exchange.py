@@ -9,6 +9,7 @@ import random
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Final, Self
 
 import httpx
@@ -80,6 +81,7 @@ class Exchange:
             headers={"Accept-Encoding": "identity"},  # a compressed answer could unfold past the size limit
             follow_redirects=False,
             trust_env=False,
+            cookies=_no_cookies(),
             timeout=None,  # every exchange has one deadline over all it does
             # Connections in use are not limited, lest a slow tool starve the others: callers bound their own calls.
             # Idle ones are given up before servers commonly do, so that none is used just as it is being closed.
@@ -190,6 +192,11 @@ class Exchange:
             content = await read_body(response, max_bytes)
             check_status(response, content)
             return content, read_version(response)
+
+
+def _no_cookies() -> CookieJar:
+    """A jar that keeps none: what one tool sets would travel to every tool at the same host, with every user's call."""
+    return CookieJar(DefaultCookiePolicy(allowed_domains=[]))
 
 
 def _passes(deadline: asyncio.Timeout, pause_s: float) -> bool:

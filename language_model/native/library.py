@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import platform
+import stat
 import tempfile
 from pathlib import Path
 from typing import Final
@@ -81,17 +82,23 @@ def _short_calls() -> ctypes.PyDLL:
 
 def _compiled() -> Path:
     if (ready := prebuilt.find()) is not None:
+        for path in (ready.parent, ready):
+            _refuse_shared(path)
         return ready
     compiler = find_compiler()
     # A home directory may be shared by machines of different processors.
     name = f"step-{digest(compiler.encode(), _processor())}.so"
     directory = _cache_directory()
     target = directory / name
-    if not target.exists():
+    _refuse_shared(directory)
+    if target.exists():
+        _refuse_shared(target)
+    else:
         try:
             with tempfile.TemporaryDirectory(dir=directory) as scratch:
                 partial = Path(scratch) / name
                 compile_step(compiler, partial, [*_FOR_THIS_PROCESSOR, "-O3"])
+                partial.chmod(0o700)
                 partial.replace(target)
         except OSError as error:
             raise Unavailable(f"compiled code cannot be kept in {directory}: {error}; set XDG_CACHE_HOME") from error
@@ -99,7 +106,7 @@ def _compiled() -> Path:
 
 
 def _cache_directory() -> Path:
-    """Where compiled code is kept: only this user may write there, for it will be run."""
+    """Where compiled code is kept; made for this user alone."""
     try:
         base = os.environ.get("XDG_CACHE_HOME")
         directory = (Path(base) if base else Path.home() / ".cache") / "toolformer"
@@ -107,6 +114,23 @@ def _cache_directory() -> Path:
     except (OSError, RuntimeError) as error:  # a user need not have a home
         raise Unavailable(f"compiled code cannot be kept: {error}; set XDG_CACHE_HOME") from error
     return directory
+
+
+def _refuse_shared(path: Path) -> None:
+    """Code in a file is run as this user: nobody but this user and root may be able to write it.
+
+    Raises:
+        Unavailable: if the owner is another user, or others have the right to write.
+    """
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise Unavailable(f"compiled code cannot be read: {error}; set XDG_CACHE_HOME") from error
+    remedy = "compiled code from there would be run as you: correct that, or set XDG_CACHE_HOME to a folder of your own"
+    if found.st_uid not in (0, os.geteuid()):
+        raise Unavailable(f"{path} belongs to another user (id {found.st_uid}); {remedy}")
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise Unavailable(f"{path} may be written by others ({stat.filemode(found.st_mode)}); {remedy}")
 
 
 def _processor() -> bytes:

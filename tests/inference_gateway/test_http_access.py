@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 import re
+import resource
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -109,6 +110,36 @@ async def test_keys_are_read_from_a_file_and_again_when_it_changes(
         await answers("of-the-environment", 200)
     for key in ("first-key", "second-key", "bobs-key", "of-the-environment", "this is no key"):
         assert key not in caplog.text
+
+
+async def test_a_key_file_that_could_not_be_read_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(api_keys, "RELOAD_SECONDS", 0.01)
+    caplog.set_level(logging.INFO)
+    file, newer = tmp_path / "keys", tmp_path / "newer"
+    file.write_text("alice:revoked-key\n")
+    newer.write_text("alice:new-key\n")
+    keys = ApiKeys(file=file)
+
+    async def logged(text: str) -> None:
+        async with asyncio.timeout(30):
+            while text not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+
+    watching = asyncio.create_task(keys.watch())
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))  # no file can be opened: holds for root too
+    try:
+        newer.replace(file)
+        await logged("stay as they were")
+        assert keys.name_of("revoked-key") == "alice"
+        assert caplog.messages[-1].endswith("these keys are taken: alice")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    await logged("read the API keys anew")  # though nothing about the file has changed since
+    assert (keys.name_of("revoked-key"), keys.name_of("new-key")) == (None, "alice")
+    watching.cancel()
 
 
 def test_a_key_has_its_name_and_is_not_kept() -> None:

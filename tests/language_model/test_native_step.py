@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,6 +15,7 @@ from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.native import library, prebuilt
 from language_model.native.choice import most_likely, most_likely_and_rank, rank
+from language_model.native.compiling import digest
 from tests.support.models import SMALL, compiled_model, random_model
 
 SHAPES = [
@@ -146,6 +148,33 @@ class TestUnavailable:
         library.load()
         assert kept.stat().st_mtime_ns == made_at
         assert (tmp_path / "toolformer").stat().st_mode & 0o077 == 0
+
+    @pytest.mark.usefixtures("fresh")
+    @pytest.mark.parametrize("which", ["folder", "file", "made beforehand"])
+    def test_what_others_may_write_is_not_run(
+        self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, which: str
+    ) -> None:
+        monkeypatch.setenv("CC", "true")  # if it is asked to compile, it makes nothing
+        folder = tmp_path / "toolformer"
+        folder.mkdir()
+        if which == "made beforehand":
+            monkeypatch.setenv(prebuilt.VARIABLE, str(folder))
+            monkeypatch.setattr(prebuilt, "processor_flags", set)
+            planted = folder / prebuilt._name("any")
+        else:
+            planted = folder / f"step-{digest(b'true', library._processor())}.so"
+        planted.touch()
+        (planted if which == "file" else folder).chmod(0o777)
+        with pytest.raises(library.Unavailable, match=r"may be written by others \(.rwxrwxrwx\)"):
+            library.load()
+
+    @pytest.mark.usefixtures("fresh")
+    @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+    def test_a_folder_of_somebody_else_is_not_used(self, tmp_path: Path) -> None:
+        (tmp_path / "toolformer").mkdir()
+        os.chown(tmp_path / "toolformer", 65534, 65534)
+        with pytest.raises(library.Unavailable, match="belongs to another user"):
+            library.load()
 
     @pytest.mark.slow
     @pytest.mark.usefixtures("fresh")

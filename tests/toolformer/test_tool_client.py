@@ -166,6 +166,13 @@ class TestWhatIsNotSent:
         assert seen.headers["host"] == service.url.removeprefix("http://")
         assert not {"authorization", "tracestate", "x-evil"} & seen.headers.keys()
 
+    async def test_what_a_tool_sets_travels_to_no_tool(self) -> None:
+        sets = sends(response(503, error_body("busy", "later"), {"Set-Cookie": "who=alice; Path=/; Max-Age=999"}))
+        async with serve(in_turn(sets, capitals("Calculator"))) as service, client_of(service) as client:
+            assert (await client.call("Calculator", "1")).ok
+        assert len(service.seen) == 2
+        assert not any("cookie" in seen.headers for seen in service.seen)
+
     async def test_no_proxy_of_the_environment_sees_a_call(self, monkeypatch: pytest.MonkeyPatch) -> None:
         async with serve(status(200)) as proxy, serve(capitals("Calculator")) as service:
             monkeypatch.setenv("HTTP_PROXY", proxy.url)
