@@ -30,7 +30,7 @@ from training_jobs.evaluate.perplexity import TextLoss, count_parameters
 from training_jobs.evaluate.printing import print_tables
 from training_jobs.evaluate.run import Answers, Asking, ask_all
 from training_jobs.evaluate.scores import score
-from training_jobs.evaluate.suites import SUITES, TEXTS, Suite, named, sample
+from training_jobs.evaluate.suites import FILE_TABLE, SUITES, TEXTS, Suite, named, sample, suite_of_file
 from training_jobs.evaluate.texts import measure, texts_of
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.models import ModelChoice
@@ -72,15 +72,16 @@ def evaluate(options: argparse.Namespace, folder: Path, console: Console) -> tup
         ModelTrouble: if the model cannot be asked.
         StageError: if the checkpoint cannot be used.
     """
-    names = named(options.suites)
-    files = given_files(options.file)
+    files, own = given_files(options.file)
+    names = named(options.suites or ([] if own else ["tools"]))
+    suites = {name: SUITES[name] for name in names if name in SUITES} | {path.stem: suite_of_file(path) for path in own}
     questions: dict[Suite, tuple[Example, ...]] = {}
     left_out: dict[str, dict[str, int]] = {}
-    for name in names:
-        if name in SUITES:
-            loaded = SUITES[name].load(options.data, files.get(name, ()), count=options.count, seed=options.seed)
-            questions[SUITES[name]] = sample(name, loaded.examples, options.limit, options.seed)
-            left_out |= {name: loaded.left_out} if any(loaded.left_out.values()) else {}
+    for name, suite in suites.items():
+        paths = [Path(one) for one in suite.files] if suite.table == FILE_TABLE else files.get(name, ())
+        loaded = suite.load(options.data, paths, count=options.count, seed=options.seed)
+        questions[suite] = sample(name, loaded.examples, options.limit, options.seed)
+        left_out |= {name: loaded.left_out} if any(loaded.left_out.values()) else {}
     texts = {
         name: texts_of(
             name, options.data, files.get(name, ()), count=options.count, limit=options.limit, seed=options.seed
@@ -106,7 +107,7 @@ def evaluate(options: argparse.Namespace, folder: Path, console: Console) -> tup
     if choice is not None and texts:
         model, tokenizer = choice.load()
         losses = {name: measure(name, of, model, tokenizer, folder, console) for name, of in texts.items()}
-    scores = tuple(score(SUITES[suite], condition, some) for (condition, suite), some in answers.items())
+    scores = tuple(score(suites[suite], condition, some) for (condition, suite), some in answers.items())
     parameters = count_parameters(options.checkpoint) if options.checkpoint else 0
     label = options.label or name or (options.checkpoint.name if options.checkpoint else "")
     told = settings | {

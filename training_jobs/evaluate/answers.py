@@ -41,6 +41,8 @@ class Answer(Record):
         text: the completion without call text.
         calls: the calls made.
         right: whether the completion is right by the suite's rule.
+        as_expected: whether it called what it should; ``None`` where that is not known.
+        cut_off: whether the text ended for want of tokens.
         refused: why the model could never take the prompt, such as its length; counts as a wrong answer.
         error: why there is no answer; the request is made again by the next run.
         seconds: how long it took, retries included.
@@ -54,6 +56,8 @@ class Answer(Record):
     text: str = ""
     calls: tuple[Call, ...] = ()
     right: bool = False
+    as_expected: bool | None = None
+    cut_off: bool = False
     refused: str | None = None
     error: str | None = None
     seconds: float = 0.0

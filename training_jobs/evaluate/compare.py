@@ -21,7 +21,6 @@ from training_jobs.evaluate.page import write_page
 from training_jobs.evaluate.printing import print_tables
 from training_jobs.evaluate.run import Answers, answers_path
 from training_jobs.evaluate.scaling import write_figure
-from training_jobs.evaluate.suites import SUITES
 from training_jobs.stages.parts import write_whole
 
 
@@ -64,9 +63,8 @@ def kept_answers(outcome: Outcome) -> Answers:
     """The answers behind ``outcome``, of those suites and conditions that it has scores of."""
     assert outcome.folder is not None
     return {
-        (score.condition, score.suite): read_answers(answers_path(outcome.folder, score.condition, SUITES[score.suite]))
+        (score.condition, score.suite): read_answers(answers_path(outcome.folder, score.condition, score.suite))
         for score in outcome.scores
-        if score.suite in SUITES
     }
 
 

@@ -28,6 +28,7 @@ class Example:
         date: the day that tools take for today.
         split: which part of the suite it belongs to, where there are several.
         calls: tool and input of the calls that the generator would make, in order; empty where nobody knows.
+        tools: a call of any of these is as expected, where it is empty no call is; ``None`` where nothing is expected.
     """
 
     id: str
@@ -38,6 +39,7 @@ class Example:
     date: dt.date | None = None
     split: str = ""
     calls: tuple[tuple[str, str], ...] = ()
+    tools: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         if not self.answers or not all(answer.strip() for answer in self.answers):

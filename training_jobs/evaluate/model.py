@@ -35,10 +35,11 @@ class PromptRefused(Exception):  # noqa: N818 - reads as what happened
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What the model said, without call text, and the calls that it made."""
+    """What the model said, without call text, the calls that it made, and whether its tokens ran out."""
 
     text: str
     calls: tuple[Call, ...] = ()
+    cut_off: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,12 +197,12 @@ def _read(response: httpx.Response) -> Completion:
         calls = tuple(
             Call(call["tool"], call["input"], call["output"], call["error"]) for call in choice.get("tool_calls") or ()
         )
-        cut_off = bool(choice.get("timed_out"))
+        timed_out = bool(choice.get("timed_out"))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise RequestFailed(f"the answer is not of OpenAI's shape ({error!r})") from error
-    if cut_off:
+    if timed_out:
         raise RequestFailed("the gateway's time limit cut the completion off")
-    return Completion(text, calls)
+    return Completion(text, calls, choice.get("finish_reason") == "length")
 
 
 def _message(response: httpx.Response) -> str:

@@ -18,6 +18,7 @@ _EXAMPLES: Final = """
 toolformer evaluate                                        # every tool, on held-out prompts
 toolformer evaluate --suites own --prompts bare --out RUN
 toolformer evaluate --suites paper --data DATA --checkpoint MODEL --k 0 1 3 10 --out RUN
+toolformer evaluate --file prompts.jsonl --max-tokens 48 --out RUN                     # your own prompts
 toolformer evaluate --suites squad svamp --data DATA --limit 100 --out RUN
 toolformer evaluate --gateway http://127.0.0.1:8000 --k 0 --suites math --data DATA    # any OpenAI server
 """
@@ -36,12 +37,17 @@ def parser() -> argparse.ArgumentParser:
     asked.add_argument(
         "--suites",
         nargs="+",
-        default=["tools"],
         metavar="NAME",
-        help=f"sets ({', '.join(SETS)}) or single suites; tools by default",
+        help=f"sets ({', '.join(SETS)}) or single suites; tools by default, none where a file of prompts is given",
     )
     asked.add_argument("--data", type=Path, metavar="DIR", help="folder of the published files, a folder a benchmark")
-    asked.add_argument("--file", action="append", default=[], metavar="SUITE=PATH", help="a suite's file, elsewhere")
+    asked.add_argument(
+        "--file",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="your own prompts as JSON lines (id, kind, prompt, tool, accept); SUITE=PATH: a suite's file, elsewhere",
+    )
     asked.add_argument(
         "--count", type=positive, default=COUNT, help=f"questions in each part of a generated suite ({COUNT})"
     )
@@ -96,19 +102,28 @@ def parser() -> argparse.ArgumentParser:
     return made
 
 
-def given_files(given: Sequence[str]) -> dict[str, list[Path]]:
-    """The files of ``--file``, by suite.
+def given_files(given: Sequence[str]) -> tuple[dict[str, list[Path]], list[Path]]:
+    """What ``--file`` names: files of suites, by suite, and files of one's own prompts.
 
     Raises:
-        SuiteError: if one is not `SUITE=PATH`.
+        SuiteError: if one is neither `SUITE=PATH` nor a file, or two files of prompts have one name.
     """
     found: dict[str, list[Path]] = {}
+    own: list[Path] = []
     for one in given:
-        suite, _, path = one.partition("=")
-        if suite not in (*SUITES, *TEXTS) or not path:
-            raise SuiteError(f"--file {one}: must be SUITE=PATH with a single suite's name, such as svamp=SVAMP.json")
-        found.setdefault(suite, []).append(Path(path))
-    return found
+        suite, equals, path = one.partition("=")
+        if equals and path and suite in (*SUITES, *TEXTS):
+            found.setdefault(suite, []).append(Path(path))
+        elif not Path(one).is_file():
+            raise SuiteError(
+                f"--file {one}: there is no such file of prompts; a suite's own file is given as SUITE=PATH, such as "
+                "svamp=SVAMP.json"
+            )
+        elif Path(one).stem in {*SUITES, *TEXTS, *(other.stem for other in own)}:
+            raise SuiteError(f"--file {one}: another suite is called {Path(one).stem!r}; give the file another name")
+        else:
+            own.append(Path(one))
+    return found, own
 
 
 def _not_negative(text: str) -> int:

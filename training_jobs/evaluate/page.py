@@ -47,14 +47,16 @@ def _about(outcome: Outcome) -> str:
 
 
 def _bars(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
-    for table in dict.fromkeys(suite.table for suite in SUITES.values()):
+    asked = {score.suite: score for outcome in outcomes for score in outcome.scores}
+    ordered = [asked[name] for name in (*SUITES, *asked) if name in asked]
+    for table in dict.fromkeys(score.table for score in ordered):
         rows: dict[str, None] = {}
         suites = []
-        for suite in SUITES.values():
+        for suite in dict.fromkeys(score.suite for score in ordered if score.table == table):
             values = []
-            for outcome in outcomes if suite.table == table else ():
+            for outcome in outcomes:
                 for condition in outcome.conditions:
-                    if found := outcome.score(suite.name, condition):
+                    if found := outcome.score(suite, condition):
                         low, high = found.all.interval
                         name = outcome.row(condition)
                         rows[name] = None
@@ -62,13 +64,14 @@ def _bars(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:
                             {"row": name, "share": found.all.value, "low": low, "high": high, "n": found.all.n}
                         )
             if values:
-                known = paper.figure(suite.name, "Toolformer")
-                suites.append({"title": suite.title, "n": values[0]["n"], "paper": known, "values": values})
+                known = paper.figure(suite, "Toolformer")
+                suites.append({"title": asked[suite].title, "n": values[0]["n"], "paper": known, "values": values})
         if suites:
             yield {"title": table, "rows": list(rows), "suites": suites}
 
 
 def _examples(outcome: Outcome, answers: Answers) -> Iterator[dict[str, Any]]:
+    titles = {score.suite: score.title for score in outcome.scores}
     for (condition, suite), some in answers.items():
         wrong = [answer for answer in some if not answer.right]
         right = [answer for answer in some if answer.right]
@@ -76,7 +79,7 @@ def _examples(outcome: Outcome, answers: Answers) -> Iterator[dict[str, Any]]:
         shown = wrong[: max(half, _EXAMPLES - len(right))] + right[: max(half, _EXAMPLES - len(wrong))]
         for answer in shown:
             yield {
-                "suite": SUITES[suite].title,
+                "suite": titles[suite],
                 "row": outcome.row(condition),
                 "split": answer.split,
                 "id": answer.id,

@@ -75,7 +75,7 @@ async def ask_all(
         for condition in asking.conditions:
             for suite, examples in suites.items():
                 prompts = {example.id: prompt_of(example, suite.form, asking.prompts) for example in examples}
-                path = answers_path(folder, condition, suite)
+                path = answers_path(folder, condition, suite.name)
                 file = stack.enter_context(AnswersFile(path, prompts))
                 files[condition, suite] = file
                 jobs += [_Job(suite, condition, one, prompts[one.id], file) for one in file.missing(examples)]
@@ -89,9 +89,9 @@ async def ask_all(
         }
 
 
-def answers_path(folder: Path, condition: Condition, suite: Suite) -> Path:
+def answers_path(folder: Path, condition: Condition, suite: str) -> Path:
     """Where the answers of one suite under one condition are kept."""
-    return folder / "answers" / condition.folder / f"{suite.name}.jsonl"
+    return folder / "answers" / condition.folder / f"{suite}.jsonl"
 
 
 class _Asker:
@@ -145,8 +145,16 @@ class _Asker:
             answer,
             text=made.text,
             calls=made.calls,
-            right=job.suite.rule.right(made.text, job.example.answers),
+            right=job.suite.rule.right(made.text, job.example.answers) and not (job.example.tools == () and made.calls),
+            as_expected=_as_expected(job.example, made),
+            cut_off=made.cut_off,
             refused=refused,
             error=error,
             seconds=round(time.monotonic() - began, 3),
         )
+
+
+def _as_expected(example: Example, made: Completion) -> bool | None:
+    if example.tools is None:
+        return None
+    return any(call.tool in example.tools for call in made.calls if call.executed) if example.tools else not made.calls

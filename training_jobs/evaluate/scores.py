@@ -42,6 +42,16 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True)
+class Conduct:
+    """How the examples of one part were gone about: those that called the ``expected`` tool (or none, where none is),
+    and the counts of answers that were ``empty`` or ``cut_off`` for want of tokens."""
+
+    expected: Share
+    empty: int
+    cut_off: int
+
+
+@dataclass(frozen=True, slots=True)
 class Score:
     """One suite under one condition.
 
@@ -53,6 +63,7 @@ class Score:
         splits: right answers of each part of the suite; empty where it has one part.
         failed: requests that came to nothing.
         refused: prompts that the model cannot take, most of them too long.
+        conduct: of each part, where examples say which tool is expected.
     """
 
     suite: str
@@ -66,6 +77,7 @@ class Score:
     splits: dict[str, Share] = field(default_factory=dict)
     failed: int = 0
     refused: int = 0
+    conduct: dict[str, Conduct] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
         """As JSON."""
@@ -83,6 +95,10 @@ class Score:
             "splits": {name: share.as_json() for name, share in self.splits.items()},
             "failed": self.failed,
             "refused": self.refused,
+            "conduct": {
+                part: {"expected": of.expected.as_json(), "empty": of.empty, "cut_off": of.cut_off}
+                for part, of in self.conduct.items()
+            },
         }
 
     @classmethod
@@ -96,6 +112,10 @@ class Score:
             told["suite"], told["title"], told["table"], Condition(told["k"], told["max_calls"]), share(told["all"]),
             share(told["with_calls"]), share(told["without_calls"]), told["called"],
             {name: share(of) for name, of in told["splits"].items()}, told["failed"], told["refused"],
+            {
+                part: Conduct(share(of["expected"]), of["empty"], of["cut_off"])
+                for part, of in told.get("conduct", {}).items()  # absent in results of before it was counted
+            },
         )  # fmt: skip
 
 
@@ -103,6 +123,7 @@ def score(suite: Suite, condition: Condition, answers: Sequence[Answer]) -> Scor
     """The score of one suite under one condition."""
     called = Counter(tool for answer in answers for tool in answer.tools)
     splits = dict.fromkeys(answer.split for answer in answers)
+    known = [answer for answer in answers if answer.as_expected is not None]
     return Score(
         suite.name,
         suite.title,
@@ -115,6 +136,15 @@ def score(suite: Suite, condition: Condition, answers: Sequence[Answer]) -> Scor
         {split: _share([a for a in answers if a.split == split]) for split in splits} if len(splits) > 1 else {},
         failed=sum(answer.error is not None for answer in answers),
         refused=sum(answer.refused is not None for answer in answers),
+        conduct={split: _conduct([a for a in known if a.split == split]) for split in splits} if known else {},
+    )
+
+
+def _conduct(answers: Sequence[Answer]) -> Conduct:
+    return Conduct(
+        Share(sum(bool(answer.as_expected) for answer in answers), len(answers)),
+        sum(not answer.text.strip() for answer in answers),
+        sum(answer.cut_off for answer in answers),
     )
 
 

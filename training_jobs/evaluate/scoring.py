@@ -11,6 +11,7 @@ What the paper leaves open is settled here, in one place:
 - A **number** may have a sign (``-``, ``−``), a currency sign before it, thousands separators in groups of three, and
   decimals behind a full stop. A comma between other digits separates two numbers.
 - An answer with more than two decimals is also right when rounded to two, as the paper's calculator gives it.
+- A **pattern** is a regular expression that matches without regard to case, not inside a longer word or number.
 - An **equation** is a ``=`` with a number somewhere behind it, in the same line as what the model said first.
 """
 
@@ -41,17 +42,19 @@ _Z_95: Final = 1.959963984540054
 class Rule:
     """How completions of a suite are judged.
 
-    ``kind`` is ``words`` (an answer is within the first ``limit`` words) or ``number`` (the first number, or the first
-    one of an equation's right side, is an answer).
+    ``kind`` is ``words`` (an answer is within the first ``limit`` words), ``number`` (the first number, or the first
+    one of an equation's right side, is an answer) or ``patterns`` (an answer is a pattern that matches somewhere).
     """
 
-    kind: Literal["words", "number"]
+    kind: Literal["words", "number", "patterns"]
     limit: int = 0
 
     def right(self, completion: str, answers: Sequence[str]) -> bool:
         """Whether ``completion`` (without call text) is right."""
         if self.kind == "number":
             return any(right_number(completion, answer) for answer in answers)
+        if self.kind == "patterns":
+            return any(matches(completion, answer) for answer in answers)
         return any(right_words(completion, answer, self.limit) for answer in answers)
 
     @property
@@ -59,6 +62,8 @@ class Rule:
         """The rule in words."""
         if self.kind == "number":
             return "the first number, or the first one after an equation's sign"
+        if self.kind == "patterns":
+            return "one of the accepted patterns anywhere in the text"
         return f"an answer within the first {self.limit} words"
 
 
@@ -70,6 +75,14 @@ FIRST_TEN: Final = Rule("words", 10)
 """MLQA: an answer within the generation, capped at 10 words (section 4.2.4)."""
 FIRST_NUMBER: Final = Rule("number")
 """ASDiv, SVAMP, MAWPS (section 4.2.2)."""
+PATTERNS: Final = Rule("patterns")
+"""Files of one's own prompts."""
+
+
+def matches(completion: str, pattern: str) -> bool:
+    """Whether the regular expression ``pattern`` matches in ``completion``, not inside a longer word or number."""
+    bounded = rf"(?<!\w)(?<!\d[.,])(?:{pattern})(?!\w)(?![.,]\d)"
+    return re.search(bounded, completion, re.IGNORECASE | re.DOTALL) is not None
 
 
 def right_number(completion: str, answer: str) -> bool:

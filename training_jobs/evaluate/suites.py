@@ -13,8 +13,8 @@ from training_jobs.evaluate.dateset import dateset
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
 from training_jobs.evaluate.own import own_suite, tool_suite
 from training_jobs.evaluate.prompts import Form
-from training_jobs.evaluate.readers import lama, mlqa, open_questions, word_problems
-from training_jobs.evaluate.scoring import FIRST_FIVE, FIRST_NUMBER, FIRST_TEN, FIRST_TWENTY, Rule
+from training_jobs.evaluate.readers import lama, mlqa, open_questions, question_file, word_problems
+from training_jobs.evaluate.scoring import FIRST_FIVE, FIRST_NUMBER, FIRST_TEN, FIRST_TWENTY, PATTERNS, Rule
 
 _Read = Callable[[Sequence[Path]], LoadedSuite]
 _Make = Callable[[int, int], LoadedSuite]
@@ -177,6 +177,16 @@ _ALL: Final = (
 
 SUITES: Final[Mapping[str, Suite]] = {suite.name: suite for suite in _ALL}
 """Every suite of questions, in the order of tables."""
+
+FILE_TABLE: Final = "file"
+"""The table of suites that are somebody's own files."""
+
+
+def suite_of_file(path: Path) -> Suite:
+    """The suite of one's own prompts in the file ``path``, named after it."""
+    read = question_file.read_question_file
+    return Suite(path.stem, path.stem, FILE_TABLE, "as it is", PATTERNS, files=(str(path),), read=read)
+
 
 TEXTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
     "wikitext": ("WikiText", ("wikitext/wikitext-2-raw/wiki.test.raw",)),

@@ -9,7 +9,7 @@ from typing import Final
 from training_jobs.evaluate import paper
 from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.scores import Score
-from training_jobs.evaluate.suites import SUITES, TEXTS
+from training_jobs.evaluate.suites import FILE_TABLE, SUITES, TEXTS
 
 _TITLES: Final = {
     "LAMA": "LAMA (table 3)",
@@ -21,6 +21,8 @@ _TITLES: Final = {
     "own": "The project's own suites",
     "tools": "Prompts that ask for a tool",
 }
+_PARTS_OF: Final = ("own", "tools", "temporal")
+"""Tables whose suites are told part by part as well."""
 _NONE: Final = "-"
 
 
@@ -40,8 +42,11 @@ def tables(outcomes: Sequence[Outcome]) -> Iterator[Table]:
         suites = [suite.name for suite in SUITES.values() if suite.table == name and _scores(outcomes, suite.name)]
         if suites:
             yield _accuracy(title, suites, outcomes)
-    if any(score.splits for outcome in outcomes for score in outcome.scores):
+    if any(score.splits and score.table in _PARTS_OF for outcome in outcomes for score in outcome.scores):
         yield _parts(outcomes)
+    for suite, title in _asked(outcomes):
+        if any(score.table == FILE_TABLE for score in _scores(outcomes, suite)):
+            yield _kinds(suite, title, outcomes)
     if any(outcome.perplexity for outcome in outcomes):
         yield _perplexity(outcomes)
     if any(not score.condition.disabled for outcome in outcomes for score in outcome.scores):
@@ -52,6 +57,13 @@ def tables(outcomes: Sequence[Outcome]) -> Iterator[Table]:
 
 def _scores(outcomes: Sequence[Outcome], suite: str) -> list[Score]:
     return [score for outcome in outcomes for score in outcome.scores if score.suite == suite]
+
+
+def _asked(outcomes: Sequence[Outcome]) -> list[tuple[str, str]]:
+    """Name and title of each suite that was asked: those known here in their order, then files."""
+    titles = {score.suite: score.title for outcome in outcomes for score in outcome.scores}
+    order = [name for name in SUITES if name in titles] + [name for name in titles if name not in SUITES]
+    return [(name, titles[name]) for name in order]
 
 
 def _papers(names: Sequence[str]) -> list[tuple[str, ...]]:
@@ -79,16 +91,33 @@ def _accuracy(title: str, suites: Sequence[str], outcomes: Sequence[Outcome]) ->
 
 def _parts(outcomes: Sequence[Outcome]) -> Table:
     rows = []
-    for name, suite in SUITES.items():
-        found = [(outcome, score) for outcome in outcomes for score in outcome.scores if score.suite == name]
-        if suite.table not in ("own", "tools", "temporal"):
-            continue
+    for name, title in _asked(outcomes):
+        found = [
+            (outcome, score)
+            for outcome in outcomes
+            for score in outcome.scores
+            if score.suite == name and score.table in _PARTS_OF
+        ]
         for part in dict.fromkeys(part for _, score in found for part in score.splits):
             for outcome, score in found:
                 if part in score.splits:
                     share = score.splits[part]
-                    rows.append((suite.title, part, outcome.row(score.condition), share.told, str(share.n)))
+                    rows.append((title, part, outcome.row(score.condition), share.told, str(share.n)))
     return Table("Parts of suites", ("suite", "part", "", "right, %", "n"), tuple(rows))
+
+
+def _kinds(suite: str, title: str, outcomes: Sequence[Outcome]) -> Table:
+    rows = []
+    scored = [(outcome, score) for outcome in outcomes for score in outcome.scores if score.suite == suite]
+    for kind in dict.fromkeys(kind for _, score in scored for kind in (score.splits or {"all": score.all})):
+        for outcome, score in scored:
+            share = score.splits.get(kind, score.all)
+            conduct = score.conduct.get(kind)
+            told = (conduct.expected.told, str(conduct.empty), str(conduct.cut_off)) if conduct else (_NONE,) * 3
+            rows.append((kind, outcome.row(score.condition), share.told, *told, str(share.n)))
+    heading = ("kind", "", "right, %", "called as expected, %", "empty", "cut off", "n")
+    note = "In parentheses: 95 % intervals (Wilson). Cut off: the tokens ran out before the text ended."
+    return Table(f"Prompts of {title}", heading, tuple(rows), note)
 
 
 def _perplexity(outcomes: Sequence[Outcome]) -> Table:
@@ -112,14 +141,14 @@ def _perplexity(outcomes: Sequence[Outcome]) -> Table:
 def _calls(outcomes: Sequence[Outcome]) -> Table:
     tools = list(dict.fromkeys(tool for outcome in outcomes for score in outcome.scores for tool in score.called))
     rows = []
-    for name, suite in SUITES.items():
+    for name, title in _asked(outcomes):
         for outcome in outcomes:
             for score in outcome.scores:
                 if score.suite == name and not score.condition.disabled:
                     shares = (f"{100 * score.called.get(tool, 0) / max(1, score.all.n):.1f}" for tool in tools)
                     made = f"{100 * score.with_calls.n / max(1, score.all.n):.1f}"
                     trouble = (str(score.failed), str(score.refused))
-                    rows.append((suite.title, outcome.row(score.condition), made, *shares, *trouble))
+                    rows.append((title, outcome.row(score.condition), made, *shares, *trouble))
     heading = ("suite", "", "any call, %", *tools, "failed", "refused")
     note = (
         "Examples for which a tool answered, in percent of all. Failed: no answer in spite of retries; run again. "
@@ -130,14 +159,14 @@ def _calls(outcomes: Sequence[Outcome]) -> Table:
 
 def _decoding(outcomes: Sequence[Outcome]) -> Table:
     rows = []
-    for name, suite in SUITES.items():
+    for name, title in _asked(outcomes):
         for outcome in outcomes:
             for score in sorted((one for one in outcome.scores if one.suite == name), key=lambda one: one.condition):
                 known = paper.decoding(name, score.condition.k)
                 told = f"{known['all']} ({known['calls']} %)" if known else _NONE
                 share = f"{100 * score.with_calls.n / max(1, score.all.n):.1f}"
                 rows.append((
-                    suite.title, outcome.label, str(score.condition.k), str(score.condition.max_calls), score.all.told,
+                    title, outcome.label, str(score.condition.k), str(score.condition.max_calls), score.all.told,
                     score.with_calls.told, score.without_calls.told, share, told,
                 ))  # fmt: skip
     heading = ("suite", "", "k", "max calls", "all", "with calls", "without", "calls, %", "paper: all (calls)")

@@ -45,7 +45,7 @@ def outcome(
         for name in ("svamp", "own-facts", "t-rex"):
             some = answers(1 if condition.disabled else right, 10, None if condition.disabled else "Calculator")
             found[condition, name] = some
-            with AnswersFile(answers_path(folder, condition, SUITES[name]), {}) as file:
+            with AnswersFile(answers_path(folder, condition, name), {}) as file:
                 for answer in some:
                     file.add(answer)
     scores = tuple(score(SUITES[name], condition, some) for (condition, name), some in found.items())

@@ -204,7 +204,7 @@ def test_a_key_that_is_refused_stops_the_run_at_once(capsys: pytest.CaptureFixtu
         (["--suites", "lamb"], "there is no 'lamb'"),
         (["--suites", "squad"], "squad: needs its published files: name their folder with --data"),
         (["--suites", "svamp", "--data", "/nowhere"], "svamp: there is no svamp/SVAMP.json in /nowhere"),
-        (["--suites", "svamp", "--file", "svamp"], "must be SUITE=PATH"),
+        (["--suites", "svamp", "--file", "svamp"], "is given as SUITE=PATH"),
         (["--suites", "wikitext", "--data", "/nowhere"], "perplexity needs the model's weights"),
     ],
 )
