@@ -11,8 +11,8 @@ import argparse
 from collections.abc import Sequence
 
 from toolformer.tools import ToolRegistry
-from training_jobs.stages.annotating import BATCH_TOKENS, CHUNK, add_before_words, annotate_tools
-from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
+from training_jobs.stages.annotating import CHUNK, add_proposing, annotate_tools
+from training_jobs.stages.command import add_running, run_command, run_folder, running, stage_parser
 from training_jobs.stages.models import add_model, model_choice
 from training_jobs.stages.rounds import is_later_round
 
@@ -31,14 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _EXAMPLES,
     )
     parser.add_argument("--seed", type=int, default=0, help="of the samples; the same seed gives the same bytes")
-    parser.add_argument("--temperature", type=finite, default=1.0, help="of the samples (1)")
-    parser.add_argument(
-        "--batch-tokens", type=positive, default=BATCH_TOKENS, help=f"tokens annotated together ({BATCH_TOKENS:,})"
-    )
-    parser.add_argument(
-        "--begin-of-text", action="store_true", help="the prompt stands behind the model's begin-of-text token"
-    )
-    add_before_words(parser)
+    add_proposing(parser)
     add_model(parser)
     add_running(parser, chunk=CHUNK)
     run_command(parser, _run, arguments)

@@ -5,7 +5,8 @@
     python -m training_jobs.corpus precision --truth WEB/truth.jsonl FILTERED.jsonl
 
 ``generate`` writes articles of the demo world as CCNet's shards, and to ``truth.jsonl`` the calls that help in them,
-for measuring. ``select`` reads such shards, or other texts, and writes ``C/<Tool>.jsonl`` and ``C/counts.json``.
+for measuring. ``select`` reads such shards, or other texts, and writes ``C/<Tool>.jsonl``, ``C/counts.json`` and the
+texts that it sets apart, ``C/held_out.jsonl``.
 ``precision`` reads what the filter made of generated texts, and says how many calls were right before and after it.
 """
 
@@ -25,7 +26,7 @@ from training_jobs.corpus.generated import SHARD_DOCUMENTS, generate
 from training_jobs.corpus.language_id import FastTextLanguages
 from training_jobs.corpus.precision import WORDS_BEFORE, load_truth, measure, read_annotated
 from training_jobs.corpus.readers import CorpusError, Read, read
-from training_jobs.corpus.selecting import Counts, Selector, Settings, select_files
+from training_jobs.corpus.selecting import HELD_OUT_FILE, Counts, Selector, Settings, select_files
 from training_jobs.corpus.tokens import model_spans, word_spans
 
 
@@ -61,7 +62,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     selecting.add_argument(
         "--language", default="en", help="leave out texts that their file says are in another; 'any' for none"
     )
-    selecting.add_argument("--seed", type=int, default=0, help="draws the one in a hundred with three numbers only")
+    selecting.add_argument(
+        "--seed", type=int, default=0, help="draws the one in a hundred with three numbers only, and what is held out"
+    )
+    add_hold_out(selecting)
     selecting.set_defaults(run=_select)
     measuring = commands.add_parser("precision", help="how many calls on generated texts are right, by the truth")
     measuring.add_argument("files", type=Path, nargs="+", help="executed or filtered texts, JSON lines")
@@ -78,6 +82,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
 
 
+def add_hold_out(parser: argparse.ArgumentParser) -> None:
+    """Add the option of that name."""
+    parser.add_argument(
+        "--hold-out",
+        type=_positive,
+        default=0,
+        metavar="N",
+        help=f"set N texts apart in {HELD_OUT_FILE}, for finetune's --held-out; the paper has 1,000 (0)",
+    )
+
+
 def _generate(options: argparse.Namespace) -> None:
     count, size = options.documents, options.shard_documents
     shards = generate(options.out, count=count, seed=options.seed, shard_documents=size, chained=options.chained)
@@ -91,6 +106,7 @@ def _select(options: argparse.Namespace) -> None:
         seed=options.seed,
         spans=model_spans(options.tokenizer) if options.tokenizer else word_spans,
         max_tokens=options.max_tokens,
+        hold_out=options.hold_out,
     )
     languages = FastTextLanguages(options.language_id) if options.language_id else None
     counts = select_files(_read_all(options.files), options.out, Selector(tools, settings, languages))
@@ -128,6 +144,8 @@ def _show(counts: Counts) -> None:
     table.add_column("reason")
     for reason, number in counts.left_out.most_common():
         table.add_row("(left out)", f"{number:,}", "", reason)
+    if counts.held_out:
+        table.add_row("(held out)", f"{counts.held_out:,}", "", f"for finetuning: {HELD_OUT_FILE}")
     for tool in counts.kept:
         for verdict, found in (("kept", counts.kept[tool]), ("dropped", counts.dropped[tool])):
             for reason, number in found.most_common():

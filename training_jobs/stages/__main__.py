@@ -22,9 +22,10 @@ from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.result_cache import CacheSettings
 from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
+from training_jobs.corpus.__main__ import add_hold_out
 from training_jobs.filter.__main__ import add_strictness, strictness
 from training_jobs.merge.__main__ import add_rule, merge_rule
-from training_jobs.stages.annotating import BATCH_TOKENS, add_before_words, annotate_tools
+from training_jobs.stages.annotating import add_proposing, annotate_tools
 from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.executing import execute_tools
@@ -60,14 +61,11 @@ def make_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("files", type=Path, nargs="*", help="CCNet .json.gz, .jsonl (also .gz) or .parquet files: C")
     parser.add_argument("--language-id", type=Path, help="fastText classifier, such as lid.176.ftz; MT needs it")
+    add_hold_out(parser)
     parser.add_argument("--round", type=positive, default=1, help="2 and on: add calls to the C* of --earlier (1)")
     parser.add_argument("--earlier", type=Path, metavar="DIR", help="folder of the run of the round before")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn; the same seed gives the same bytes")
-    parser.add_argument("--temperature", type=finite, default=1.0, help="of the samples (1)")
-    parser.add_argument(
-        "--batch-tokens", type=positive, default=BATCH_TOKENS, help=f"tokens annotated together ({BATCH_TOKENS:,})"
-    )
-    add_before_words(parser)
+    add_proposing(parser)
     parser.add_argument("--concurrency", type=positive, default=4, help="batches of calls under way at once (4)")
     parser.add_argument(
         "--patience", type=finite, default=600.0, metavar="SECONDS", help="how long to wait for a service (600)"
@@ -104,6 +102,7 @@ def _run(options: argparse.Namespace) -> None:
         seed=options.seed,
         temperature=options.temperature,
         batch_tokens=options.batch_tokens,
+        begin_of_text=options.begin_of_text,
         earlier_calls=later,
         before_words=options.before_words,
         chunk_documents=options.chunk,
@@ -128,11 +127,12 @@ def _begin(
             raise StageError("the first round takes FILES and no --earlier; a later one --round 2 --earlier DIR")
         select_texts(
             folder, options.files, tools, tokenizer=tokenizer, language_id=options.language_id,
-            seed=options.seed, restart=how.restart, console=how.console,
+            seed=options.seed, hold_out=options.hold_out, restart=how.restart, console=how.console,
         )  # fmt: skip
         return
-    if options.files or options.earlier is None:
-        raise StageError(f"--round {options.round} takes --earlier DIR, the run of the round before, and no FILES")
+    if options.files or options.hold_out or options.earlier is None:
+        takes = "takes --earlier DIR, the run of the round before, and neither FILES nor --hold-out"
+        raise StageError(f"--round {options.round} {takes}")
     try:
         texts = begin_round(
             folder, RunFolder(options.earlier).merged, ByteLevelTokenizer.from_pretrained(options.model), registry

@@ -10,6 +10,7 @@ from typing import Any, Final
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate import AnnotateSettings, Annotator
 from training_jobs.records import Document
+from training_jobs.stages.command import finite, positive
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
 from training_jobs.stages.models import ModelChoice, close_model, server_trouble
@@ -83,8 +84,15 @@ class _Annotating:
         close_model(self.model)
 
 
-def add_before_words(parser: argparse.ArgumentParser) -> None:
-    """Add the option of the same name to a command line."""
+def add_proposing(parser: argparse.ArgumentParser) -> None:
+    """Options that say how calls are proposed."""
+    parser.add_argument("--temperature", type=finite, default=1.0, help="of the samples (1)")
+    parser.add_argument(
+        "--batch-tokens", type=positive, default=BATCH_TOKENS, help=f"tokens annotated together ({BATCH_TOKENS:,})"
+    )
+    parser.add_argument(
+        "--begin-of-text", action="store_true", help="put the model's begin-of-text token before the prompt"
+    )
     parser.add_argument(
         "--before-words",
         action="store_true",

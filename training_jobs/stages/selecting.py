@@ -30,10 +30,12 @@ def select_texts(
     tokenizer: Path,
     language_id: Path | None,
     seed: int,
+    hold_out: int,
     restart: bool,
     console: Console,
 ) -> None:
-    """Write ``RUN/corpus/<Tool>.jsonl`` of the texts in ``files``, if an earlier run has not.
+    """Write ``RUN/corpus/<Tool>.jsonl`` of the texts in ``files``, if an earlier run has not; ``hold_out`` of them are
+    set apart.
 
     Killed, it begins anew: it takes minutes where the stages behind it take hours.
 
@@ -48,6 +50,7 @@ def select_texts(
             "tokenizer": file_digest(tokenizer),
             "language_id": language_id and file_digest(language_id),
             "seed": seed,
+            **({"hold_out": hold_out} if hold_out else {}),  # not in what earlier versions wrote
         }
     except OSError as error:
         raise StageError(f"{error.filename}: cannot be read ({error.strerror}); correct the path") from error
@@ -55,13 +58,14 @@ def select_texts(
     if marker.is_file() and not restart:
         before = json.loads(marker.read_bytes())
         if before != settings:
-            differ = ", ".join(key for key in settings if before.get(key) != settings[key])
+            differ = ", ".join(sorted(key for key in {*before, *settings} if before.get(key) != settings.get(key)))
             raise StageError(f"{corpus} was made from other {differ}: give --restart to make it anew, or another --run")
         console.print(f"corpus: is done already, in {corpus}", markup=False, highlight=False, soft_wrap=True)
         return
     try:
         languages = FastTextLanguages(language_id) if language_id else None
-        selector = Selector([tool.name for tool in tools], Settings(seed=seed, spans=model_spans(tokenizer)), languages)
+        how = Settings(seed=seed, spans=model_spans(tokenizer), hold_out=hold_out)
+        selector = Selector([tool.name for tool in tools], how, languages)
         counts = select_files(_read_all(files, console), corpus, selector)
     except (CorpusError, ValueError) as error:
         raise StageError(str(error)) from error

@@ -107,6 +107,54 @@ def test_bad_options_are_told_in_one_line(
     assert said in capsys.readouterr().err
 
 
+def held_out(folder: Path) -> list[Document]:
+    return [Document.from_line(line) for line in (folder / "held_out.jsonl").read_text().splitlines()]
+
+
+def test_texts_are_held_out_the_same_ones_in_any_order(web: Path, tmp_path: Path) -> None:
+    shards = [str(shard) for shard in sorted(web.glob("*.json.gz"))]
+    everything = {one.document.id: one.document for shard in shards for one in read(Path(shard))}
+    drawn = {}
+    for name, files, seed in (("a", shards, "0"), ("b", shards[::-1], "0"), ("c", shards, "1")):
+        out = tmp_path / name
+        main(["select", *files, "--out", str(out), "--tools", "QA", "--hold-out", "30", "--seed", seed])
+        selected = {Document.from_line(line).id for line in (out / "QA.jsonl").read_text().splitlines()}
+        drawn[name] = held_out(out)
+        assert len(drawn[name]) == 30
+        assert {one.id for one in drawn[name]} == everything.keys() - selected
+        assert all(one == everything[one.id] for one in drawn[name])
+        assert json.loads((out / "counts.json").read_text())["held out"] == 30
+    assert drawn["a"] == drawn["b"]
+    assert drawn["a"] != drawn["c"]
+    assert [one.id for one in drawn["a"]] != sorted(one.id for one in drawn["a"])
+    main(["select", *shards, "--out", str(tmp_path / "a"), "--tools", "QA"])
+    assert not (tmp_path / "a/held_out.jsonl").exists(), "they are selected now"
+
+
+def test_a_text_is_held_out_or_selected_whatever_its_ids(tmp_path: Path) -> None:
+    """Else finetuning would measure on what it is trained on."""
+    file = tmp_path / "a.jsonl"
+    rows = [{"id": f"{copy}-{number}", "text": f"Text {number}."} for copy in "ab" for number in range(40)]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    main(["select", str(file), "--out", str(tmp_path / "c"), "--tools", "QA", "--hold-out", "10"])
+    out = {one.text for one in held_out(tmp_path / "c")}
+    kept = {Document.from_line(line).text for line in (tmp_path / "c/QA.jsonl").read_text().splitlines()}
+    assert len(out) == 10
+    assert not out & kept
+    assert len(kept) == 30
+    counts = json.loads((tmp_path / "c/counts.json").read_text())
+    assert counts["read"] == counts["held out"] + counts["judged"] + sum(counts["left out"].values()) == 80
+
+
+def test_holding_all_texts_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"text": "a"}\n{"text": "b"}\n')
+    with pytest.raises(SystemExit):
+        main(["select", str(file), "--out", str(tmp_path / "c"), "--tools", "QA", "--hold-out", "2"])
+    assert "--hold-out 2: there are 2 texts, so none is left to select; hold out fewer" in capsys.readouterr().err
+    assert not (tmp_path / "c/held_out.jsonl").exists()
+
+
 def test_an_id_that_stands_twice_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"id": "x", "text": "a"}\n{"id": "x", "text": "b"}\n')

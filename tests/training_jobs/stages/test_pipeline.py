@@ -200,6 +200,29 @@ def test_one_command_makes_the_same_and_a_second_round_adds_calls_to_it(whole: W
             assert not any(span.start < candidate.offset < span.stop for span in spans)
 
 
+def test_one_command_has_annotations_own_options_and_holds_texts_out(whole: Whole) -> None:
+    texts, run, model = whole.root / "few.jsonl", whole.root / "few", str(whole.root / "model")
+    lines = (whole.run / "corpus" / "A.jsonl").read_text().splitlines(keepends=True)[:16]
+    texts.write_text("".join(lines))
+    command = [str(texts), "--run", str(run), "--model", model, "--chunk", "3"]
+    whole.do("training_jobs.stages", [*command, "--begin-of-text", "--hold-out", "4"])
+    held_out, selected = (
+        {Document.from_line(line).id for line in (run / "corpus" / name).read_text().splitlines()}
+        for name in ("held_out.jsonl", "A.jsonl")
+    )
+    assert len(held_out) == 4
+    assert held_out | selected == {Document.from_line(line).id for line in lines}
+    assert not held_out & selected
+
+    proposed = []
+    for options in ((), ("--begin-of-text",)):
+        alone = whole.root / f"alone{len(options)}"
+        shutil.copytree(run / "corpus", alone / "corpus")
+        whole.do("training_jobs.annotate", whole.arguments("annotate", alone, *options))
+        proposed.append((alone / "annotate" / "A.jsonl").read_bytes())
+    assert proposed[1] == (run / "annotate" / "A.jsonl").read_bytes() != proposed[0]
+
+
 def _merged(run: Path) -> dict[str, Merged]:
     lines = (run / "merge" / "with_calls.jsonl").read_text().splitlines()
     return {one.id: one for one in map(Merged.from_line, lines)}
@@ -220,6 +243,8 @@ def test_what_is_wrong_is_one_line(whole: Whole) -> None:
 
     run = str(whole.root / "nothing")
     assert "holds no checkpoint (config.json)" in said("training_jobs.stages", "x.jsonl", "--run", run, "--model", run)
+    later = ["--round", "2", "--earlier", run, "--hold-out", "9", "--run", run]
+    assert "neither FILES nor --hold-out" in said("training_jobs.stages", *later, "--model", str(whole.root / "model"))
     assert "corpus/A.jsonl is not there: run the stage that writes corpus first" in said(
         "training_jobs.annotate", "--run", run, "--model", str(whole.root / "model")
     )
