@@ -14,13 +14,13 @@ The paper's calculator has ``+ - * /``, and so have the training texts here; pow
 Equal operators are taken from the left: ``10-2-3`` is 5 and ``8/4/2`` is 1. Powers are taken from the right and before
 a sign: ``2^3^2`` is 512 and ``-2^2`` is -4; an exponent is a whole number, and ``0^0`` is 1.
 
-``17%`` is 0.17, so ``17% of 340`` and ``340 * 17%`` are 57.8. A percentage that is added or taken off is one of all that
-is left of it, as on a pocket calculator: ``200 + 10%`` is 220 and ``80 + 20 - 10%`` is 90. Between percentages it is not
-(``10% + 5%`` is 0.15), nor in parentheses: ``200 + (10%)`` is 200.1.
+``17%`` is 0.17, so ``17% of 340`` and ``340 * 17%`` are 57.8. A percentage that is added or taken off is one of all
+that is left of it, as on a pocket calculator: ``200 + 10%`` is 220 and ``80 + 20 - 10%`` is 90. Between percentages it
+is not (``10% + 5%`` is 0.15), nor in parentheses: ``200 + (10%)`` is 200.1.
 
-``×``, ``÷`` and ``−`` are read as ``*``, ``/`` and ``-``; spaces may stand anywhere but inside a number. Digits before the
-point may be grouped by commas, then all of them in threes: ``1,234,567.8``, not ``1,23`` and not ``0,123``. ``.5`` is a
-number; ``3.`` is not: a model that stops there has not finished writing it.
+``×``, ``÷`` and ``−`` are read as ``*``, ``/`` and ``-``; spaces may be anywhere but inside a number. Digits before
+the point may be grouped by commas, then all of them in threes: ``1,234,567.8``, not ``1,23`` and not ``0,123``. ``.5``
+is a number; ``3.`` is not: a model that stops there has not finished writing it.
 
 Values are fractions, so no step rounds. The result is rounded half away from zero to two decimals: 0.125 gives ``0.13``
 and -0.125 gives ``-0.13``. It has no trailing zeros, no grouping, and zero has no sign.
