@@ -18,7 +18,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from rich.console import Console
 
@@ -28,7 +28,7 @@ from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
 from toolformer.tool_client import ErrorCode, ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
 from training_jobs.base.encoding import RowEncoder, texts_for_vocabulary
-from training_jobs.base.texts import Heading, Row, Shown, rows
+from training_jobs.base.texts import Calls, Heading, Row, Shown, rows
 from training_jobs.batches import Tokens
 from training_jobs.demonstrations.execute import ServiceTrouble, check_services, says
 from training_jobs.stages.progress import StageProgress
@@ -42,7 +42,7 @@ _VOCABULARY_TEXTS: Final = 12_000
 
 
 def make_base_corpus(
-    out: Path, *, count: int, seed: int, registry: ToolRegistry, cache: ResultCache | None = None
+    out: Path, *, count: int, seed: int, registry: ToolRegistry, cache: ResultCache | None = None, calls: Calls = "half"
 ) -> dict[str, Any]:
     """Make the corpus of ``count`` texts in ``out`` and return its manifest; ``cache`` answers what was asked before.
 
@@ -50,7 +50,7 @@ def make_base_corpus(
         ServiceTrouble: if a tool service cannot be asked.
     """
     out.mkdir(parents=True, exist_ok=True)
-    drawn = list(_shown("draw texts", rows(count, tuple(registry), seed=seed), count))
+    drawn = list(_shown("draw texts", rows(count, tuple(registry), seed=seed, calls=calls), count))
     results = asyncio.run(_ask(drawn, registry, cache))
     counts: Counter[str] = Counter()
     kept = [row for row in drawn if _is_kept(row, results, counts)]
@@ -62,6 +62,7 @@ def make_base_corpus(
     tokens.save(out)
     manifest = {
         "seed": seed,
+        "calls": calls,
         "drawn_texts": count,
         "documents": tokens.documents,
         "tokens": len(tokens.ids),
@@ -141,12 +142,21 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
     parser.add_argument("--texts", type=int, required=True, help="texts to draw, at least 1")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
+    parser.add_argument(
+        "--calls",
+        choices=get_args(Calls),
+        default="half",
+        help="half: the calls that help each text, half of them in their place, and headings that are true calls; "
+        "random: any place, any input, and no heading is a call (%(default)s)",
+    )
     options = parser.parse_args(arguments)
     if options.texts < 1:
         parser.error(f"--texts must be at least 1, not {options.texts}")
     try:
         registry, cache = ToolRegistry.load(), CacheSettings.read(os.environ).open()
-        manifest = make_base_corpus(options.out, count=options.texts, seed=options.seed, registry=registry, cache=cache)
+        manifest = make_base_corpus(
+            options.out, count=options.texts, seed=options.seed, registry=registry, cache=cache, calls=options.calls
+        )
     except (ServiceTrouble, ToolConfigError, CacheConfigError) as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
     print(json.dumps(manifest, indent=2))

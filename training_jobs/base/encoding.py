@@ -10,7 +10,8 @@ from tokenizers import Tokenizer as HFTokenizer
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, call_ids
 from toolformer.tools import ToolRegistry
-from training_jobs.base.texts import Heading, Placed, Row, Shown
+from training_jobs.base.random_calls import Placed
+from training_jobs.base.texts import Heading, Row, Shown
 from training_jobs.tokenizer import END_OF_TEXT
 
 Outputs = Callable[[Heading], str | None]

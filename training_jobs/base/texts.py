@@ -2,7 +2,8 @@
 
 ``plain``: an article. ``heading``: a text under a line that says one of its facts, often in the form of a call with its
 result, now and then of another text's call or of one without result. ``prompt``: the form of a tool's prompt, a text
-and the same text with calls, half of them at random positions.
+and the same text with calls. Of these half stand where they belong, the others anywhere, and each asks what its text
+truly needs; or, if so wished, place and input of each are random, and no heading is a call.
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ import datetime
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Literal
 
 from demo_world.articles import FAMILIES, Truth, article, prose
 from demo_world.splits import stable_hash
 from toolformer.tools import Tool
+from training_jobs.base.random_calls import Placed, random_calls
 
+Calls = Literal["half", "random"]
+"""``half``: the calls that help each text, half of them where they belong, and headings that are true calls with
+results. ``random``: nothing but the calls' form; no heading is a call."""
 KINDS: Final = {"plain": 38, "heading": 30, "prompt": 32}
 """Kinds of rows, in percent. Prompt-form rows are several times as long as the others."""
 MISPLACED_SHARE: Final = 0.5
@@ -40,17 +45,7 @@ _LINES: Final = (
     "Note: {answer}.\n",
     "({answer}) ",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Placed:
-    """A call without result, before the token at character ``offset`` of a text, or, where that is ``None``, at the
-    share ``at`` (0 to 1) of its tokens."""
-
-    tool: str
-    input: str
-    offset: int | None
-    at: float = 0.0
+_ANSWERS: Final = tuple(line for line in _LINES if "{asked}" not in line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,17 +79,26 @@ class Row:
     parts: tuple[Part, ...]
 
 
-def rows(count: int, tools: Sequence[Tool], *, seed: int) -> Iterator[Row]:
-    """The first ``count`` rows of ``seed``. Each depends on the seed, its number and the tools alone."""
+def rows(count: int, tools: Sequence[Tool], *, seed: int, calls: Calls = "half") -> Iterator[Row]:
+    """The first ``count`` rows of ``seed``. Each depends on the seed, its number, ``calls`` and the tools alone."""
     for number in range(count):
         rng = random.Random(stable_hash("base", str(seed), str(number)))
         kind = rng.choices(tuple(KINDS), weights=tuple(KINDS.values()))[0]
         if kind == "plain":
             yield Row(kind, (Shown(article(number, seed=seed).text),))
         elif kind == "heading":
-            yield _under_heading(rng)
+            yield _under_heading(rng) if calls == "half" else _under_line(rng)
         else:
-            yield _prompt_form(rng, rng.choice(tools))
+            yield _prompt_form(rng, rng.choice(tools), calls)
+
+
+def _under_line(rng: random.Random) -> Row:
+    """A text under what one of its facts says, and, as often as other headings do not help, one of another text's."""
+    text, truths, _ = _text_with_truth(rng)
+    if rng.random() < (_HEADINGS["empty"] + _HEADINGS["other"]) / sum(_HEADINGS.values()):
+        _, truths, _ = _text_with_truth(rng)
+    line = rng.choice(_ANSWERS).format(answer=rng.choice(truths).answer)
+    return Row("heading", (Shown(line, learned=False), Shown(text)))
 
 
 def _under_heading(rng: random.Random) -> Row:
@@ -125,7 +129,7 @@ def _text_with_truth(rng: random.Random) -> tuple[str, tuple[Truth, ...], dateti
             return text, truths, date
 
 
-def _prompt_form(rng: random.Random, tool: Tool) -> Row:
+def _prompt_form(rng: random.Random, tool: Tool, calls: Calls) -> Row:
     full = rng.random() < _FULL_PROMPT_SHARE
     head = tool.prompt_for("").removesuffix("Input: \nOutput:") if full else f"{tool.task}\n\n"
     parts: list[Part] = [Shown(head, learned=False)]
@@ -135,10 +139,14 @@ def _prompt_form(rng: random.Random, tool: Tool) -> Row:
         families[_KNOWN_BY[tool.name]] *= _EMPHASIS
     for number in range(rng.choices(sizes, weights=weights)[0]):
         text, truths, _ = prose(rng, families)
-        calls = tuple(_placed(rng, truth) for truth in truths if truth.tool == tool.name)
+        if calls == "random":
+            _, others, _ = prose(rng, families)
+            placed = random_calls(rng, text, [truth for truth in others if truth.tool == tool.name])
+        else:
+            placed = tuple(_placed(rng, truth) for truth in truths if truth.tool == tool.name)
         gap = rng.choice((" ", ""))  # whether a text begins with the space before it is the reader's choice
         parts.append(Shown(f"{_BETWEEN if number else ''}Input: ", learned=False))
-        parts += [Shown(text), Shown(f"\nOutput:{gap}", learned=False), Shown(text, calls)]
+        parts += [Shown(text), Shown(f"\nOutput:{gap}", learned=False), Shown(text, placed)]
     return Row("prompt", tuple(parts))
 
 

@@ -2,12 +2,15 @@
 learned, and what tools really say in headings."""
 
 import json
+import random
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from tokenizers import Tokenizer
 
+from demo_world.articles import Truth
 from demo_world.texts import CallSlot, Text
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.training_jobs.servers import tool_services
@@ -15,7 +18,8 @@ from toolformer.api_call import ApiCall, call_ids
 from toolformer.tools import ToolRegistry
 from training_jobs.base.__main__ import main, make_base_corpus
 from training_jobs.base.encoding import RowEncoder, texts_for_vocabulary
-from training_jobs.base.texts import Heading, Placed, Row, Shown, rows
+from training_jobs.base.random_calls import Placed, random_calls
+from training_jobs.base.texts import Heading, Row, Shown, rows
 from training_jobs.batches import Tokens
 from training_jobs.tokenizer import END_OF_TEXT, train_tokenizer
 
@@ -47,6 +51,56 @@ def test_kinds_have_their_shares_and_half_of_the_calls_are_misplaced(drawn: list
     assert {call.tool for call in calls} == set(REGISTRY.names())
     misplaced = sum(call.offset is None for call in calls)
     assert 0.35 < misplaced / len(calls) < 0.65
+
+
+def test_random_calls_say_neither_where_they_belong_nor_what_to_ask(drawn: list[Row]) -> None:
+    some = list(rows(COUNT, tuple(REGISTRY), seed=0, calls="random"))
+    assert Counter(row.kind for row in some) == Counter(row.kind for row in drawn)
+    assert not [part for row in some for part in row.parts if isinstance(part, Heading)]
+    shown = [part for row in some for part in row.parts if isinstance(part, Shown) and part.calls]
+    calls = [call for part in shown for call in part.calls]
+    assert {call.tool for call in calls} == set(REGISTRY.names())
+    assert all(call.offset is None for call in calls), "a place that the generator knows"
+    # Of what stands in the text, but not what the text would ask.
+    sums = [(part.text, call.input) for part in shown for call in part.calls if call.tool == "Calculator"]
+    taken = [number in text for text, asked in sums for number in re.findall(r"\d+(?:\.\d+)?", asked)]
+    assert sum(taken) > 0.8 * len(taken) > 20
+    true_inputs = {call.input for row in drawn for part in row.parts if isinstance(part, Shown) for call in part.calls}
+    assert not {asked for _, asked in sums} & true_inputs
+    pieces = [(part.text, call.input) for part in shown for call in part.calls if call.tool == "MT"]
+    assert pieces
+    assert all(asked in " ".join(text.split()) for text, asked in pieces)
+
+
+def test_random_calls_keep_the_inputs_form() -> None:
+    text = "Each of the 24 boxes from Novo Mesto holds 17 books."
+    likes = {"Calculator": "(8 + 91) / 2", "QA": "What is the population of Ségou?", "WikiSearch": "Ségou population"}
+    for seed in range(20):
+        for tool, like in likes.items():
+            [call] = random_calls(random.Random(seed), text, [Truth(tool, 5, like, "x")])
+            form = {
+                "Calculator": r"\((24|17) \+ (24|17)\) / (24|17)",
+                "QA": r"What is the population of (Each|Novo Mesto)\?",
+                "WikiSearch": r"(Each|Novo Mesto) population",
+            }[tool]
+            assert re.fullmatch(form, call.input)
+            assert call.offset is None
+    [asked] = random_calls(random.Random(0), text, [Truth("Calendar", 5, "", "x")])
+    assert asked.input == ""
+
+
+def test_a_corpus_with_random_calls_needs_no_service(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in REGISTRY.names():
+        monkeypatch.setenv(f"TOOLFORMER_TOOL_{name.upper()}_URL", "http://127.0.0.1:9")
+    main(["--out", str(tmp_path), "--texts", "40", "--calls", "random"])
+    manifest = json.loads(capsys.readouterr().out)
+    assert manifest["calls"] == "random"
+    assert not [why for why in manifest["texts"] if "placed" in why and "misplaced" not in why]
+    assert "->" not in ByteLevelTokenizer.from_pretrained(tmp_path).decode(
+        [int(one) for one in Tokens.load(tmp_path).ids]
+    ), "a call with a result"
 
 
 def test_a_prompt_row_shows_a_text_twice_in_the_form_of_the_tools_prompt(drawn: list[Row]) -> None:
