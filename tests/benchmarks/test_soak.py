@@ -103,9 +103,9 @@ async def test_clients_leave_when_they_should(leave: Leave, reset: bool) -> None
 
 
 def test_wishes_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
-    wishes = [Wishes(1).wish(number) for number in range(600)]
-    assert wishes == [Wishes(1).wish(number) for number in range(600)]
-    assert wishes != [Wishes(2).wish(number) for number in range(600)]
+    wishes, again, others = ([made.wish(number) for number in range(600)] for made in map(Wishes, (1, 1, 2)))
+    assert wishes == again
+    assert wishes != others
     assert {wish.fault for wish in wishes} == {"none", *FAULTS}
     leaves = [wish.leave for wish in wishes if wish.leave]
     assert {(leave.at_call, leave.reset) for leave in leaves} == {(a, b) for a in (True, False) for b in (True, False)}

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
@@ -9,15 +10,17 @@ from tests.cli.command import run, toolformer
 
 
 @pytest.fixture
-async def environment() -> AsyncIterator[dict[str, str]]:
-    """Settings that lead to a running calculator and calendar."""
+async def environment(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    """Settings that lead to a running calculator and calendar, which a busy machine may keep waiting."""
+    patient = tmp_path / "patient.toml"
+    patient.write_text("[Calculator]\ntimeout_s = 60\n\n[Calendar]\ntimeout_s = 60\n")
     async with toolformer("up", "--tools", "calculator,calendar", "--no-gateway") as up:
         urls: dict[str, str] = {}
         while len(urls) < 2:
             found = await up.line_with(r"^(\w+) +\| .* listening on (http://\S+)")
             urls[f"TOOLFORMER_TOOL_{found[1].upper()}_URL"] = found[2]
         await up.line_with("^ready: ", "out")
-        yield {**urls, "TOOLFORMER_TOOL_WIKISEARCH_URL": "http://127.0.0.1:1"}
+        yield {**urls, "TOOLFORMER_TOOLS": str(patient), "TOOLFORMER_TOOL_WIKISEARCH_URL": "http://127.0.0.1:1"}
         up.process.terminate()
         assert await up.ended() == 0
 

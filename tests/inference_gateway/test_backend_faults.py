@@ -51,7 +51,7 @@ async def test_a_stream_that_goes_wrong_ends_the_completion_with_an_error(
     kind: str, fault: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     behaviour = Behaviour(max_top=5)
-    async with remote(kind, behaviour, silence_seconds=0.5 if fault == "silent_after" else 20) as backend:
+    async with remote(kind, behaviour, silence_seconds=3 if fault == "silent_after" else 20) as backend:
         setattr(behaviour, fault, 6)
         told = await completed(backend)
         assert told.end.reason == "error"
