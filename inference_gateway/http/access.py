@@ -7,15 +7,15 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from http_api import ApiError
+from http_api import API_PAGE, ApiError
 from http_api.errors import error_response
 from inference_gateway.api_keys import ApiKeys
-from inference_gateway.http.playground import PAGE_PATHS
+from inference_gateway.http.playground import PLAYGROUND
 from inference_gateway.quotas import OverQuota, Quotas
 from inference_gateway.serving.access import client_of, no_room
 
-OPEN_PATHS: Final = PAGE_PATHS | {"/health", "/ready", "/docs", "/openapi.json"}
-"""Open to everybody: the page, which asks for a key itself, probes, and the description of the API."""
+OPEN_PATHS: Final = PLAYGROUND.paths | API_PAGE.paths | {"/health", "/ready", "/openapi.json"}
+"""Open to everybody: the pages, which ask for a key themselves, probes, and the description of the API."""
 
 
 class RequireKey:

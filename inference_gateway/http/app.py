@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from http_api import (
+    API_PAGE,
     REQUEST_ID_HEADER,
     BodyLimit,
     RequestId,
@@ -23,7 +24,7 @@ from inference_gateway.http.access import OPEN_PATHS, Admission, RequireKey
 from inference_gateway.http.completions import COMPLETIONS_PATH, completion_routes
 from inference_gateway.http.description import describe_access
 from inference_gateway.http.operations import operation_routes
-from inference_gateway.http.playground import playground_routes
+from inference_gateway.http.playground import PLAYGROUND
 from inference_gateway.quotas import Quotas
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
@@ -72,8 +73,8 @@ def create_app(
         version="1",
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,
         redoc_url=None,
-        swagger_ui_oauth2_redirect_url=None,
     )
     keys = _api_keys(settings)
     quotas = Quotas(
@@ -108,7 +109,8 @@ def create_app(
     app.include_router(completion_routes(gateway))
     app.include_router(operation_routes(gateway))
     describe_access(app, keys_required=keys.required, open_paths=open_paths(settings))
-    app.include_router(playground_routes())
+    app.include_router(PLAYGROUND.routes())
+    app.include_router(API_PAGE.routes())
     return app
 
 

@@ -12,6 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from http_api import (
+    API_PAGE,
     ApiError,
     BodyLimit,
     RequestId,
@@ -77,6 +78,8 @@ def create_app(
         version=info.version,
         lifespan=lifespan,
         redirect_slashes=False,
+        docs_url=None,
+        redoc_url=None,
     )
     app.add_middleware(BodyLimit, max_bytes=info.max_body_bytes)
     install_error_handlers(app)
@@ -90,6 +93,7 @@ def create_app(
     _add_operation_routes(app, runner)
     _add_call_routes(app, runner)
     app.router.routes.append(Route("/mcp", mcp, methods=["POST"]))
+    app.include_router(API_PAGE.routes())
     if router is not None:
 
         async def admitted() -> AsyncIterator[None]:  # a plain generator would be run, and count, in other threads

@@ -24,7 +24,8 @@ from tests.inference_gateway.http_harness import bearer, gateway, scripted_backe
 from tests.toolformer import tool_service
 
 PAGE = {"/", *(f"/playground/{name}" for name in ("style.css", "main.js", "view.js", "events.js"))}
-OPEN = PAGE | {"/health", "/ready", "/docs", "/openapi.json", "/metrics"}
+PAGE |= {"/docs", *(f"/docs/{name}" for name in ("base.css", "api.css", "api.js"))}
+OPEN = PAGE | {"/health", "/ready", "/openapi.json", "/metrics"}
 
 
 def walked(routes: Iterable[BaseRoute]) -> Iterator[Route]:
