@@ -5,11 +5,13 @@ The gateway and the tool services share this room. It knows the web framework an
 ``toolformer`` stays free of one (``docs/decisions/001-http-api-room.md``).
 """
 
+from http_api.body import RequestBody
 from http_api.errors import ApiError, ErrorResponse, documented_errors, error_body, install_error_handlers
 from http_api.limits import BodyLimit
 from http_api.logs import LogFormat, configure_logging
 from http_api.metrics import install_metrics
 from http_api.pages import API_PAGE, Page
+from http_api.query import known_query
 from http_api.request_id import REQUEST_ID_HEADER, RequestId, request_id
 from http_api.serving import listen, serve
 from http_api.text import UnicodeText
@@ -23,6 +25,7 @@ __all__ = [
     "ErrorResponse",
     "LogFormat",
     "Page",
+    "RequestBody",
     "RequestId",
     "RequestSpans",
     "Tracing",
@@ -32,6 +35,7 @@ __all__ = [
     "error_body",
     "install_error_handlers",
     "install_metrics",
+    "known_query",
     "listen",
     "request_id",
     "serve",

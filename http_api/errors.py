@@ -180,12 +180,15 @@ def _explain_framework_error(request: Request, error: HTTPException) -> ApiError
     return ApiError(error.status_code, message, code=code, headers=headers)
 
 
-def invalid_fields(problems: Sequence[Mapping[str, Any]]) -> ApiError:
-    """The error (422) for what pydantic found wrong with a body, in the form of its ``errors()``; at least one."""
-    first, *others = problems
-    param = ".".join(str(part) for part in first["loc"])[:LONGEST_PARAM] or None
-    more = f" (and {len(others)} more)" if others else ""
-    return ApiError(422, _explain_field(str(first["type"]), param, str(first["msg"])) + more, param=param)
+def invalid_fields(problems: Sequence[Mapping[str, Any]], *, above: int = 0) -> ApiError:
+    """The error (422) for what pydantic found wrong with a body, in the form of its ``errors()``; at least one.
+
+    ``above`` is how many parts of a place stand above the field's own path.
+    """
+    first, others = problems[0], len(problems) - 1
+    param = ".".join(str(part) for part in first["loc"][above:])[:LONGEST_PARAM] or None
+    more = f" (and {others} more)" if others else ""
+    return ApiError(422, _explain_field(first, param) + more, param=param)
 
 
 def _explain_validation_error(error: RequestValidationError) -> ApiError:
@@ -198,19 +201,24 @@ def _explain_validation_error(error: RequestValidationError) -> ApiError:
         return ApiError(400, message, code="invalid_json")
 
     # The first part says where the value travelled (body, query, path); the rest is the field's own path.
-    return invalid_fields([{**problem, "loc": problem["loc"][1:]} for problem in error.errors()])
+    return invalid_fields(error.errors(), above=1)
 
 
-def _explain_field(kind: str, param: str | None, told: str) -> str:
+def _explain_field(problem: Mapping[str, Any], param: str | None) -> str:
     if param is None:
         return "the body must be a JSON object; send one with the header Content-Type: application/json"
-    match kind:
+    match problem["type"]:
         case "missing":
             return f"{param!r} is missing; add it"
         case "extra_forbidden":
             return f"{param!r} is not a known field; remove it or correct its name"
+        case "too_long" | "too_short" if isinstance(problem["input"], str):  # pydantic counts "items" of such a text
+            way, name = ("most", "max_length") if problem["type"] == "too_long" else ("least", "min_length")
+            return f"{param!r} has {len(problem['input']):,} characters; send at {way} {problem['ctx'][name]:,}"
+        case "too_long":
+            return f"{param!r} has too many items; send at most {problem['ctx']['max_length']:,}"
         case _:
-            told = told.removeprefix("Value error, ")
+            told = str(problem["msg"]).removeprefix("Value error, ")
             if told.startswith("Input should"):
                 return f"{param!r} must{told.removeprefix('Input should')}"
             return f"{param!r}: {told}"

@@ -12,6 +12,7 @@ from http_api import ApiError
 from http_api.errors import invalid_fields
 from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta, TokenLogprob
 from inference_gateway.serving.choices import Progress, total_usage
+from inference_gateway.serving.fields import MAX_BIASED_TOKENS, MAX_STOP_STRINGS, MAX_TOOLS
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.serving.response import ToolCall
 from toolformer.v1 import completion_pb2 as pb
@@ -23,8 +24,14 @@ def body_of(request: pb.CompletionRequest) -> CompletionBody:
     Raises:
         ApiError: 422 naming the first field at fault.
     """
-    fields = MessageToDict(request, preserving_proto_field_name=True)
-    ids = fields.pop("prompt_token_ids", None)
+    rest = pb.CompletionRequest()
+    rest.CopyFrom(request)
+    _shorten(rest)
+    ids = list(rest.prompt_token_ids) or None
+    tools = _tool_names(rest) if rest.HasField("tools") else None
+    for taken in ("prompt_token_ids", "tools"):
+        rest.ClearField(taken)
+    fields = MessageToDict(rest, preserving_proto_field_name=True) | {"tools": tools}
     if (ids is None) == ("prompt" not in fields):
         told = "only one of" if ids else "one of"
         raise ApiError(422, f"set {told} 'prompt' and 'prompt_token_ids', and not empty", param="prompt")
@@ -32,6 +39,22 @@ def body_of(request: pb.CompletionRequest) -> CompletionBody:
         return CompletionBody.model_validate(fields if ids is None else {**fields, "prompt": ids})
     except ValidationError as error:
         raise invalid_fields(error.errors()) from error
+
+
+def _shorten(request: pb.CompletionRequest) -> None:
+    """Leave of each list one entry too many at most: that is refused as well, and making Python of more takes long."""
+    if request.HasField("tools"):
+        del request.tools.values[MAX_TOOLS + 1 :]
+    del request.stop[MAX_STOP_STRINGS + 1 :]
+    for surplus in list(request.logit_bias)[MAX_BIASED_TOKENS + 1 :]:
+        del request.logit_bias[surplus]
+
+
+def _tool_names(request: pb.CompletionRequest) -> list[str]:
+    for index, value in enumerate(request.tools.values):
+        if value.WhichOneof("kind") != "string_value":
+            raise ApiError(422, f"'tools.{index}' must be a valid string", param=f"tools.{index}")
+    return [value.string_value for value in request.tools.values]
 
 
 def renamed(error: ApiError, request: pb.CompletionRequest) -> ApiError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.middleware.cors import CORSMiddleware
 
 from http_api import (
@@ -17,6 +17,7 @@ from http_api import (
     Tracing,
     install_error_handlers,
     install_metrics,
+    known_query,
 )
 from inference_gateway.api_keys import ApiKeyError, ApiKeys
 from inference_gateway.backends.base import Backend
@@ -74,6 +75,7 @@ def create_app(
         lifespan=lifespan,
         redirect_slashes=False,
         docs_url=None,
+        dependencies=[Depends(known_query)],
         redoc_url=None,
     )
     keys = _api_keys(settings)

@@ -15,6 +15,8 @@ from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
 Prompt = str | tuple[int, ...]
 """One prompt: a text, or the ids of its tokens."""
 
+MAX_PROMPTS: Final = 1_024
+MAX_TOOLS: Final = 256
 MAX_STOP_STRINGS: Final = 4
 MAX_STOP_CHARACTERS: Final = 256
 MAX_BIAS: Final = 100
@@ -24,6 +26,8 @@ _FORMS: Final = "must be a string, a list of strings, a list of token ids or a l
 
 def _read_prompts(value: Any) -> tuple[Prompt, ...]:
     if isinstance(value, list) and value and not all(map(_is_token_id, value)):
+        if len(value) > MAX_PROMPTS:
+            raise ValueError(f"holds {len(value):,} prompts; send at most {MAX_PROMPTS:,} at a time")
         return tuple(map(_read_prompt, value))
     return (_read_prompt(value),)
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from typing import Final
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
-from inference_gateway.serving.fields import Day, LogitBias, Prompts, Stops
+from http_api import RequestBody
+from inference_gateway.serving.fields import MAX_TOOLS, Day, LogitBias, Prompts, Stops
 
 MAX_LOGPROBS: Final = 20
 """Most likely tokens that a request may ask for at each place."""
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+class _Body(RequestBody):
+    model_config = ConfigDict(strict=True, frozen=True)
 
 
 class StreamOptions(_Body):
@@ -81,7 +82,12 @@ class CompletionBody(_Body):
         None, description="Write tokens in logprobs as token_id:<id>, which no two tokens share."
     )
 
-    tools: list[str] | None = Field(None, description="Names of the tools that may be called; null: all, []: none.")
+    tools: list[str] | None = Field(
+        None,
+        max_length=MAX_TOOLS,
+        fail_fast=True,
+        description="Names of the tools that may be called; null: all, []: none.",
+    )
     api_top_k: int | None = Field(
         None, ge=0, le=1000, description="A call may start where its token is among the k most likely; 0: no calls."
     )

@@ -21,13 +21,22 @@ from http_api import (
     documented_errors,
     install_error_handlers,
     install_metrics,
+    known_query,
 )
 from http_api.errors import error_response
 from services.base.description import ToolDescription
 from services.base.engine import Engine, NotReady, ServiceInfo, ToolFailure
 from services.base.mcp_endpoint import McpEndpoint
 from services.base.runner import Answer, ToolRunner
-from services.base.wire import VERSION_HEADER, BatchRequest, BatchResponse, CallError, CallRequest, CallResponse
+from services.base.wire import (
+    VERSION_HEADER,
+    BatchRequest,
+    BatchResponse,
+    CallError,
+    CallRequest,
+    CallResponse,
+    batch_too_large,
+)
 
 
 class Health(BaseModel):
@@ -80,6 +89,7 @@ def create_app(
         redirect_slashes=False,
         docs_url=None,
         redoc_url=None,
+        dependencies=[Depends(known_query)],
     )
     app.add_middleware(BodyLimit, max_bytes=info.max_body_bytes)
     install_error_handlers(app)
@@ -183,8 +193,7 @@ def _add_call_routes(app: FastAPI, runner: ToolRunner) -> None:
         request: BatchRequest = Body(openapi_examples=_example({"calls": [call]})),  # noqa: B008
     ) -> BatchResponse:
         if len(request.calls) > info.max_batch:
-            message = f"'calls' holds {len(request.calls)} calls; send at most {info.max_batch} at a time"
-            raise ApiError(422, message, param="calls", code="batch_too_large")
+            raise batch_too_large(len(request.calls), info.max_batch)
         response.headers[VERSION_HEADER] = runner.version
         answers = await runner.answer([one.as_call() for one in request.calls])
         return BatchResponse(calls=list(map(respond, request.calls, answers)))

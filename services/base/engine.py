@@ -6,7 +6,10 @@ import datetime
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Final, Protocol, runtime_checkable
+
+MAX_BATCH: Final = 1_024
+"""No service takes more calls in one ``POST /calls``: more are not even read."""
 
 
 class ToolFailure(Exception):  # noqa: N818 - an outcome of a call, not an error of the service
@@ -117,7 +120,7 @@ class ServiceInfo:
     max_input_chars: int = 1_000
     """Unicode characters of one input; a longer one fails with the code ``input_too_long``."""
     max_batch: int = 64
-    """Calls in one ``POST /calls``."""
+    """Calls in one ``POST /calls``; at most `MAX_BATCH`."""
     max_body_bytes: int = 1_048_576
     """Bytes of one request body; a larger one is refused with 413."""
     takes_input: bool = True
@@ -133,5 +136,7 @@ class ServiceInfo:
         for name in ("max_input_chars", "max_batch", "max_body_bytes", "answer_seconds"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"{name} must be positive, not {getattr(self, name)}")
+        if self.max_batch > MAX_BATCH:
+            raise ValueError(f"max_batch must be at most {MAX_BATCH}, not {self.max_batch}")
         if self.max_in_flight < self.max_batch:
             raise ValueError(f"max_in_flight ({self.max_in_flight}) must admit a whole max_batch ({self.max_batch})")

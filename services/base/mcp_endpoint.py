@@ -10,20 +10,18 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams, TextContent, Tool
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from http_api import ApiError, UnicodeText
+from http_api import ApiError, RequestBody, UnicodeText
 from services.base.engine import Call, NotReady, ServiceInfo, ToolFailure
 from services.base.runner import ToolRunner
 from services.base.wire import Day
 
 
-class Arguments(BaseModel):
+class Arguments(RequestBody):
     """The tool's arguments, flat, as models fill them in best."""
-
-    model_config = ConfigDict(extra="forbid")
 
     input: UnicodeText
     date: Day | None = Field(None, description="The day to take for today; by default the tool's own clock.")

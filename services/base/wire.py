@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
-from http_api import UnicodeText
-from services.base.engine import Call
+from http_api import ApiError, RequestBody, UnicodeText
+from services.base.engine import MAX_BATCH, Call
 
 VERSION_HEADER: Final = "Tool-Version"
 """On answers to calls and of ``GET /ready``: what outputs depend on besides the call, so that clients can keep them."""
@@ -39,18 +38,14 @@ Day = Annotated[datetime.date, BeforeValidator(parse_day)]
 """A day of the calendar, ``YYYY-MM-DD`` and nothing else."""
 
 
-class CallContext(BaseModel):
+class CallContext(RequestBody):
     """What the caller knows and a tool may need."""
-
-    model_config = ConfigDict(extra="forbid")
 
     date: Day | None = Field(None, description="The day to take for today; by default the tool's own clock.")
 
 
-class CallRequest(BaseModel):
+class CallRequest(RequestBody):
     """One tool call."""
-
-    model_config = ConfigDict(extra="forbid")
 
     input: UnicodeText = Field(description="The call's input: what stands between the parentheses of a call in text.")
     context: CallContext | None = None
@@ -60,12 +55,24 @@ class CallRequest(BaseModel):
         return Call(self.input, self.context.date if self.context else None)
 
 
-class BatchRequest(BaseModel):
+def batch_too_large(calls: int, most: int) -> ApiError:
+    """The refusal of a batch of so many calls."""
+    message = f"'calls' holds {calls:,} calls; send at most {most:,} at a time"
+    return ApiError(422, message, param="calls", code="batch_too_large")
+
+
+def _not_too_many(calls: Any) -> Any:
+    if isinstance(calls, list) and len(calls) > MAX_BATCH:
+        raise batch_too_large(len(calls), MAX_BATCH)
+    return calls
+
+
+class BatchRequest(RequestBody):
     """Several calls, answered together."""
 
-    model_config = ConfigDict(extra="forbid")
-
-    calls: Sequence[CallRequest] = Field(description="The calls; their answers come in the same order.")
+    calls: Annotated[list[CallRequest], FailFast(), BeforeValidator(_not_too_many)] = Field(
+        description="The calls; their answers come in the same order."
+    )
 
 
 class CallError(BaseModel):

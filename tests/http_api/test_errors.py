@@ -4,31 +4,39 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import AsyncIterator
-from typing import Annotated
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Annotated, Any
 
 import httpx
 import pytest
-from fastapi import FastAPI, HTTPException
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import Depends, FastAPI, HTTPException, Query
+from pydantic import FailFast, Field
 from starlette.responses import StreamingResponse
 
-from http_api import ApiError, UnicodeText, documented_errors, error_body, install_error_handlers
+from http_api import (
+    ApiError,
+    RequestBody,
+    UnicodeText,
+    documented_errors,
+    error_body,
+    errors,
+    install_error_handlers,
+    known_query,
+)
 from tests.http_api.asgi import error_of, running
 
 
-class Item(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+class Item(RequestBody):
     name: UnicodeText
     count: int = Field(1, ge=0)
 
 
-class Order(BaseModel):
-    items: list[Item]
+class Order(RequestBody):
+    items: Annotated[list[Item], FailFast(), Field(max_length=1_000)]
 
 
 def make_app() -> FastAPI:
-    app = FastAPI(redirect_slashes=False)
+    app = FastAPI(redirect_slashes=False, dependencies=[Depends(known_query)])
     install_error_handlers(app)
 
     @app.post("/orders", responses=documented_errors(400, 422))
@@ -36,7 +44,9 @@ def make_app() -> FastAPI:
         return len(order.items)
 
     @app.get("/orders/{number}")
-    async def one(number: int, page: Annotated[int, Field(ge=1)] = 1) -> int:
+    async def one(
+        number: int, page: Annotated[int, Query(ge=1)] = 1, title: Annotated[UnicodeText, Query(max_length=500)] = ""
+    ) -> int:
         return number * page
 
     @app.get("/raise/{status}")
@@ -77,7 +87,8 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
         ({"items": [{"name": "a", "count": -1}]}, "items.0.count", "must be greater than or equal to 0"),
         ({"items": [{"name": "a", "colour": 1}]}, "items.0.colour", "is not a known field; remove it"),
         ({"items": [{"name": "a\ud800"}]}, "items.0.name", r"\ud800 at position 2 is half a character"),
-        ({"items": [{"name": 1}, {"name": 2}]}, "items.0.name", "(and 1 more)"),
+        ({"items": [{"name": 1, "count": -1}]}, "items.0.name", "(and 1 more)"),
+        ({"items": [{"name": "a"}] * 1_001}, "items", "'items' has too many items; send at most 1,000"),
         ({"items": 5}, "items", "'items' must be a valid list"),
         ([], None, "must be a JSON object"),
         ("text", None, "must be a JSON object"),
@@ -128,6 +139,48 @@ async def test_a_body_without_its_content_type_says_which_to_send(client: httpx.
 async def test_path_and_query_values_are_named_without_where_they_travel(client: httpx.AsyncClient) -> None:
     assert error_of(await client.get("/orders/x"))["param"] == "number"
     assert error_of(await client.get("/orders/1?page=0"))["param"] == "page"
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"items": [1] * 300_000}, "items.0"),
+        ({"items": [{}] * 300_000}, "items.0.name"),
+        ({"items": [{"name": "a", **{f"{n:x}": 1 for n in range(100_000)}}]}, "items.0.0"),
+        ({"items": [], **{f"{n:x}": 1 for n in range(100_000)}}, "0"),
+    ],
+    ids=["numbers", "empty objects", "unknown fields below", "unknown fields"],
+)
+async def test_no_body_makes_errors_without_end(
+    client: httpx.AsyncClient, body: object, param: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[int] = []
+    explain = errors.invalid_fields
+
+    def counting(problems: Sequence[Mapping[str, Any]], *, above: int = 0) -> ApiError:
+        made.append(len(problems))
+        return explain(problems, above=above)
+
+    monkeypatch.setattr(errors, "invalid_fields", counting)
+    response = await client.post("/orders", json=body)
+    assert response.status_code == 422
+    assert error_of(response)["param"] == param
+    assert made == [1]
+
+
+async def test_the_length_of_a_text_is_counted_in_characters(client: httpx.AsyncClient) -> None:
+    response = await client.get("/orders/1", params={"title": "x" * 501})
+    assert error_of(response)["message"] == "'title' has 501 characters; send at most 500"
+
+
+async def test_a_query_parameter_that_nobody_knows_is_refused(client: httpx.AsyncClient) -> None:
+    response = await client.get("/orders/1?page=1&pgae=2")
+    assert response.status_code == 422
+    error = error_of(response)
+    assert (error["param"], error["code"]) == ("pgae", "invalid_value")
+    assert "'pgae' is not a known query parameter; remove it or correct its name" in str(error["message"])
+    assert (await client.post("/orders?dry_run=1", json={"items": []})).status_code == 422
+    assert (await client.get("/orders/1?page=1&title=a")).json() == 1
 
 
 async def test_a_huge_field_name_is_cut(client: httpx.AsyncClient) -> None:

@@ -109,6 +109,16 @@ async def test_token_ids_and_their_log_probabilities(plain: Client) -> None:
             "tool_context.date",
             "invalid_value",
         ),
+        ({"prompt": "Sum:", "tools": [7] * 85_000}, "INVALID_ARGUMENT", "tools.0", "invalid_value"),
+        ({"prompt": "Sum:", "tools": ["QA"] * 85_000}, "INVALID_ARGUMENT", "tools", "invalid_value"),
+        ({"prompt": "Sum:", "tools": [float("nan")]}, "INVALID_ARGUMENT", "tools.0", "invalid_value"),
+        ({"prompt": "Sum:", "stop": ["x"] * 85_000}, "INVALID_ARGUMENT", "stop", "invalid_value"),
+        (
+            {"prompt": "Sum:", "logit_bias": dict.fromkeys(range(50_000), 1.0)},
+            "INVALID_ARGUMENT",
+            "logit_bias",
+            "invalid_value",
+        ),
         ({"prompt": "Sum:", "stop": ["x"] * 5}, "INVALID_ARGUMENT", "stop", "invalid_value"),
         ({"prompt": "Sum:", "model": "other"}, "NOT_FOUND", "model", "model_not_found"),
     ],
@@ -119,6 +129,7 @@ async def test_a_field_at_fault_is_named(
     refused = await plain.refused(**fields)
     assert (refused.code.name, refused.fields, refused.reason) == (code, [field], reason)
     assert field.partition("_")[0].partition(".")[0] in refused.message
+    assert "more)" not in refused.message
 
 
 async def test_without_tools_nothing_is_called(plain: Client) -> None:

@@ -154,6 +154,28 @@ async def test_a_wrong_body(plain: Gateway, content: bytes, status: int, param: 
     assert (error["param"], error["code"]) == (param, code)
 
 
+@pytest.mark.parametrize(
+    ("fields", "param", "told"),
+    [
+        ({"tools": [1] * 300_000}, "tools.0", "valid string"),
+        ({"tools": ["QA"] * 150_000}, "tools", "at most 256"),
+        ({f"{n:x}": 1 for n in range(80_000)}, "0", "not a known field"),
+        ({"tool_context": {f"{n:x}": 1 for n in range(80_000)}}, "tool_context.0", "not a known field"),
+        ({"prompt": ["a"] * 200_000}, "prompt", "200,000 prompts; send at most 1,024"),
+        ({"prompt": [*[1] * 300_000, ""]}, "prompt", "300,001 prompts"),
+        ({"stop": ["a"] * 200_000}, "stop", "at most 4"),
+    ],
+    ids=["numbers", "names", "fields", "fields below", "prompts", "ids and a text", "stops"],
+)
+async def test_a_body_that_is_wrong_all_through_has_one_error(
+    plain: Gateway, fields: dict[str, Any], param: str, told: str
+) -> None:
+    error = checked(await plain.http.post("/v1/completions", json={**OK, **fields}), 422)
+    assert error["param"] == param
+    assert told in error["message"]
+    assert "more)" not in error["message"]  # an error for each element is what takes seconds and memory
+
+
 async def test_a_streamed_body_that_is_too_large(plain: Gateway) -> None:
     async def endless() -> Any:
         for _ in range(200):

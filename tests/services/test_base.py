@@ -160,6 +160,26 @@ async def test_a_batch_too_large_is_refused(client: httpx.AsyncClient) -> None:
     assert "at most 4" in str(error_of(response)["message"])
 
 
+@pytest.mark.parametrize(
+    ("path", "body", "param"),
+    [
+        ("/calls", {"calls": [1] * 1_100}, "calls"),
+        ("/calls", {"calls": [1] * 1_000}, "calls.0"),
+        ("/call", {"input": "a", **{f"{n:x}": 1 for n in range(100)}}, "0"),
+        ("/call", {"input": "a", "context": {f"{n:x}": 1 for n in range(100)}}, "context.0"),
+    ],
+    ids=["numbers", "a batch of numbers", "unknown fields", "unknown fields below"],
+)
+async def test_a_body_that_is_wrong_all_through_has_one_error(
+    client: httpx.AsyncClient, engine: UpperEngine, path: str, body: object, param: str
+) -> None:
+    response = await client.post(path, json=body)
+    error = error_of(response)
+    assert (response.status_code, error["param"]) == (422, param)
+    assert "more)" not in str(error["message"])  # an error for each element is what takes seconds and memory
+    assert engine.batches == []
+
+
 async def test_an_input_too_long_is_an_answer_not_a_refusal(client: httpx.AsyncClient, engine: UpperEngine) -> None:
     assert (await call(client, "é" * 1_000))["output"] == "É" * 1_000
     body = await call(client, "x" * 1_001)
