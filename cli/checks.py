@@ -81,8 +81,9 @@ def check_python(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding
 def check_packages(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """Installed packages beside the pinned ones, a line for each role."""
     files = sorted((checkout / "requirements").glob("*.txt"))
-    # Torch comes in one of several builds; its own check says whether it works. What `dev` pins, the others pin too.
-    roles = [file for file in files if not file.stem.startswith("torch")]
+    # Torch comes in one of several builds; its own check says whether it works. What `dev` pins, the others pin too;
+    # only `maintenance` has an environment of its own.
+    roles = [file for file in files if not file.stem.startswith(("torch", "maintenance"))]
     if not roles:
         yield Finding(
             "packages", "warning", "there are no pinned requirements here to compare with", "run in a checkout"

@@ -47,7 +47,9 @@ def test_images_are_built_here_or_pinned(name: str) -> None:
         assert one["image"] == f"toolformer-{image}"
     else:
         assert "build" not in one
-        assert PINNED.fullmatch(one["image"]), one["image"]
+        [(variable, image)] = re.findall(r"^\$\{([A-Z_]+):-(.+)\}$", one["image"])
+        assert PINNED.fullmatch(image), image
+        assert f"\n{variable}={image}" in (ROOT / "docker/images.env").read_text(), "docker/images.env has another one"
 
 
 @pytest.mark.parametrize("name", OURS)

@@ -39,7 +39,7 @@ def test_images_share_their_head(image: str) -> None:
     shared = 6 if image in WITH_TORCH else 3
     own = [one.rest.removesuffix(" AS packages") for one in stage[:shared]]
     assert own == [one.rest for one in reference[:shared]]
-    assert own[0] == "python:3.11-slim"
+    assert own[0] == "${PYTHON_IMAGE}"
 
 
 @pytest.mark.parametrize("image", IMAGES)
