@@ -7,6 +7,7 @@ The gateway and the tool services share this room. It knows the web framework an
 
 from http_api.body import RequestBody
 from http_api.errors import ApiError, ErrorResponse, documented_errors, error_body, install_error_handlers
+from http_api.head import HeadAsGet
 from http_api.limits import BodyLimit
 from http_api.logs import LogFormat, configure_logging
 from http_api.metrics import install_metrics
@@ -23,6 +24,7 @@ __all__ = [
     "ApiError",
     "BodyLimit",
     "ErrorResponse",
+    "HeadAsGet",
     "LogFormat",
     "Page",
     "RequestBody",

@@ -12,6 +12,7 @@ from http_api import (
     API_PAGE,
     REQUEST_ID_HEADER,
     BodyLimit,
+    HeadAsGet,
     RequestId,
     RequestSpans,
     Tracing,
@@ -85,6 +86,7 @@ def create_app(
         per_minute_each=settings.key_requests_per_minute,
     )
     # What is added later runs earlier: an id first, then the key, then room, and only then is a body read.
+    app.add_middleware(HeadAsGet)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(Admission, quotas=quotas, path=COMPLETIONS_PATH)
     app.add_middleware(RequireKey, keys=keys, open_paths=open_paths(settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import time
 import uuid
@@ -28,13 +29,16 @@ logger = logging.getLogger(__name__)
 
 COMPLETIONS_PATH: Final = "/v1/completions"
 
+_CHAT_PATHS: Final = ("/v1/chat/completions", "/v1/responses", "/v1/messages")
+"""Where clients of chat models send their requests."""
+
+_INSTEAD: Final = {"prompt": "Each of the 24 boxes holds 17 books, so together they hold", "max_tokens": 48}
+
 CLIENT_CLOSED_REQUEST: Final = 499
 """What the log and the metrics say of a request whose client left; nobody receives it."""
 
 _EXAMPLES: Final[dict[str, Any]] = {
-    "arithmetic": {
-        "value": {"prompt": "Each of the 24 boxes holds 17 books, so together they hold", "max_tokens": 48},
-    },
+    "arithmetic": {"value": _INSTEAD},
     "dated": {"value": {"prompt": "Today is", "max_tokens": 48, "tool_context": {"date": "2026-11-20"}}},
 }
 
@@ -72,6 +76,15 @@ def completion_routes(gateway: Gateway) -> APIRouter:
             return Response(status_code=CLIENT_CLOSED_REQUEST)
         return Response(response.model_dump_json(), media_type="application/json")
 
+    async def chat(request: Request) -> Response:
+        message = (
+            f"there is nothing at {request.url.path!r}: this model completes text and does not chat; "
+            f"send POST {COMPLETIONS_PATH} with {json.dumps(_INSTEAD)}"
+        )
+        raise ApiError(404, message)
+
+    for path in _CHAT_PATHS:
+        router.add_api_route(path, chat, methods=["GET", "POST"], include_in_schema=False)
     return router
 
 

@@ -77,6 +77,20 @@ def _read_bias(value: Any) -> tuple[tuple[int, float], ...]:
     return tuple(biases)
 
 
+def refuse_functions(value: Any) -> Any:
+    """``value`` unless it is tools in the form of OpenAI's chat API, where the field has another meaning.
+
+    Raises:
+        ValueError: if it is.
+    """
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        raise ValueError(
+            'must be a list of names, such as ["Calculator"], and not of functions: the gateway calls '
+            "the tools itself; GET /v1/tools lists them"
+        )
+    return value
+
+
 def _read_day(value: Any) -> Any:
     # pydantic alone would take numbers and times of day for days as well.
     if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):

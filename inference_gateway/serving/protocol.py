@@ -6,12 +6,12 @@ the default, as OpenAI's clients take it to. What the answer looks like is in ``
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from http_api import RequestBody
-from inference_gateway.serving.fields import MAX_TOOLS, Day, LogitBias, Prompts, Stops
+from inference_gateway.serving.fields import MAX_TOOLS, Day, LogitBias, Prompts, Stops, refuse_functions
 
 MAX_LOGPROBS: Final = 20
 """Most likely tokens that a request may ask for at each place."""
@@ -103,6 +103,11 @@ class CompletionBody(_Body):
     plain: bool | None = Field(
         None, description="The bare model: calls are neither looked for nor banned. For a gateway in front of this one."
     )
+
+    @field_validator("tools", mode="before")
+    @classmethod
+    def _names(cls, value: Any) -> Any:
+        return refuse_functions(value)
 
     def unsupported(self) -> tuple[str, str] | None:
         """The first field that asks for what this gateway cannot do, and why; ``None`` if there is none."""

@@ -15,6 +15,7 @@ from http_api import (
     API_PAGE,
     ApiError,
     BodyLimit,
+    HeadAsGet,
     RequestId,
     RequestSpans,
     Tracing,
@@ -91,6 +92,7 @@ def create_app(
         redoc_url=None,
         dependencies=[Depends(known_query)],
     )
+    app.add_middleware(HeadAsGet)
     app.add_middleware(BodyLimit, max_bytes=info.max_body_bytes)
     install_error_handlers(app)
     registry = install_metrics(app)

@@ -142,6 +142,11 @@ async def test_errors_become_the_client_s_own(client: openai.AsyncOpenAI) -> Non
         await client.completions.create(model="scripted", prompt="Sum:", max_tokens=-1)
 
 
+async def test_a_chat_is_refused_with_what_to_send(client: openai.AsyncOpenAI) -> None:
+    with pytest.raises(openai.NotFoundError, match="send POST /v1/completions with"):
+        await client.chat.completions.create(model="scripted", messages=[{"role": "user", "content": "2 + 2?"}])
+
+
 async def test_trouble_in_a_stream_raises(
     client: openai.AsyncOpenAI, tooled: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from tests.inference_gateway.http_harness import Gateway, gateway
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OK = {"prompt": "Plain:"}
+FUNCTION = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
 TOO_LONG = "context_length_exceeded"
 
 
@@ -96,6 +97,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> Any:
         ({"tools": ["Calculater"]}, 422, "tools", "unknown_tool", "the tools are: Calculator, "),
         ({"tools": "Calculator"}, 422, "tools", "invalid_value", "valid list"),
         ({"tools": [3]}, 422, "tools.0", "invalid_value", "valid string"),
+        ({"tools": [FUNCTION]}, 422, "tools", "invalid_value", 'a list of names, such as ["Calculator"]'),
         ({"api_top_k": 1001}, 422, "api_top_k", "invalid_value", "less than or equal to 1000"),
         ({"max_calls": -1}, 422, "max_calls", "invalid_value", "greater than or equal to 0"),
         ({"max_call": 1}, 422, "max_call", "invalid_value", "not a known field"),
@@ -191,3 +193,15 @@ async def test_a_wrong_path_or_method(plain: Gateway) -> None:
     assert checked(response, 405)["code"] == "method_not_allowed"
     assert response.headers["allow"] == "POST"
     assert checked(await plain.http.get("/v1/models/another"), 404)["code"] == "model_not_found"
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses", "/v1/messages"])
+async def test_a_chat_request_is_shown_what_to_send(plain: Gateway, path: str) -> None:
+    body = {"model": "scripted", "messages": [{"role": "user", "content": "2 + 2?"}], "tools": [FUNCTION]}
+    error = checked(await plain.http.post(path, json=body), 404)
+    assert error["code"] == "not_found"
+    assert "this model completes text and does not chat" in error["message"]
+    where, _, shown = error["message"].partition("send POST ")[2].partition(" with ")
+    assert checked(await plain.http.get(path), 404)["message"] == error["message"]
+    response = await plain.http.post(where, content=shown, headers={"Content-Type": "application/json"})
+    assert response.status_code == 200, response.text

@@ -109,6 +109,20 @@ async def test_the_page_and_its_parts_come_from_here_and_are_checked_for_changes
         assert (again.status_code, again.content) == (304, b"")
 
 
+async def test_head_is_wherever_get_is(plain: Gateway) -> None:
+    paths = (await plain.http.get("/openapi.json")).json()["paths"]
+    described = [path.format(id="scripted") for path, operations in paths.items() if "get" in operations]
+    assert {"/health", "/ready", "/metrics", "/v1/models"} <= set(described)
+    for path in [*described, "/", "/docs", "/openapi.json", "/playground/main.js"]:
+        head, full = await plain.http.head(path), await plain.http.get(path)
+        assert (head.status_code, head.content) == (full.status_code, b"") == (200, b""), path
+        assert head.headers["content-type"] == full.headers["content-type"]
+        if path not in ("/metrics", "/ready"):  # which differ from time to time
+            assert head.headers["content-length"] == str(len(full.content))
+    assert await plain.metric('http_requests_total{method="HEAD",route="/health",status="200"}') == 1
+    assert (await plain.http.head("/v1/completions")).status_code == 405
+
+
 async def test_the_api_describes_itself(plain: Gateway) -> None:
     document = (await plain.http.get("/openapi.json")).json()
     assert {"/v1/completions", "/v1/models", "/v1/models/{id}", "/v1/tools", "/health", "/ready", "/metrics"} <= set(

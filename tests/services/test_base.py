@@ -48,6 +48,11 @@ async def test_a_call_is_answered(client: httpx.AsyncClient) -> None:
     assert body["error"] is None
 
 
+@pytest.mark.parametrize("path", ["/health", "/ready", "/metrics", "/tool", "/openapi.json"])
+async def test_head_is_wherever_get_is(client: httpx.AsyncClient, path: str) -> None:
+    assert (await client.head(path)).status_code == (await client.get(path)).status_code == 200
+
+
 @pytest.mark.parametrize(
     "text",
     [
