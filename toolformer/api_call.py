@@ -5,6 +5,8 @@ A call ``c = (name, input)`` is written ``e(c)``, and with its result ``e(c, r)`
     e(c)    = " [" + name + "(" + input + ")" + "]"
     e(c, r) = " [" + name + "(" + input + ")" + " ->" + " " + r + "]"
 
+With an empty result, ``e(c, empty)`` is `` [name(input) -> ]``.
+
 ``QA`` and ``WikiSearch`` quote their input: `` [QA("Who wrote Emma?") -> Jane Austen]``. In GPT-J's vocabulary the
 marks are single tokens: ``[`` 58, `` [`` 685, ``]`` 60, ``->`` 3784, `` ->`` 4613.
 
@@ -199,13 +201,24 @@ def call_ids(
     Raises:
         MalformedCall: if nothing is left of the result once it is neutralised and cut.
     """
-    ids = tokenizer.encode(OPEN) + tokenizer.encode(call.head(quoted=quoted))
+    ids = _before_result(call, tokenizer, quoted)
     if result is None:
         return ids + tokenizer.encode(CLOSE)
     spliced = splice_result(result, tokenizer, max_tokens=max_result_tokens)
     if spliced is None:
         raise MalformedCall("the result is empty")
     return ids + tokenizer.encode(ARROW) + list(spliced.ids)
+
+
+def empty_call_ids(call: ApiCall, tokenizer: Tokenizer, *, quoted: bool) -> list[int]:
+    """Ids of ``e(c, empty)``, by which the filter tells a result's help from that of the call alone."""
+    return _before_result(call, tokenizer, quoted) + [
+        one for segment in (ARROW, " ", CLOSE) for one in tokenizer.encode(segment)
+    ]
+
+
+def _before_result(call: ApiCall, tokenizer: Tokenizer, quoted: bool) -> list[int]:
+    return tokenizer.encode(OPEN) + tokenizer.encode(call.head(quoted=quoted))
 
 
 def _unescape(text: str) -> str:

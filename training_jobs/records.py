@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self, cast
+from typing import Any, ClassVar, Final, Literal, Self, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -86,13 +86,19 @@ class Document(Record):
                 raise ValueError(f"{name} is not Unicode text: half a surrogate pair at {error.start}") from None
 
 
+WithoutResult = Literal["empty", "closed"]
+"""What stands before the text in a candidate's ``loss_call``: ``empty``, the paper's ``e(c, empty)``, which is written
+`` [name(input) -> ]``, or ``closed``, ``e(c)``, `` [name(input)]``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Candidate(Record):
     """A call that the model proposed before token ``position`` (counted from 0) of a document.
 
     ``offset`` is the same place in the text; ``start_probability`` is ``p_i`` of section 2. After execution exactly one
     of ``output`` and ``error`` (a code) is set. The filter sets the rest: ``loss_empty`` is ``L_i`` of no call at all,
-    ``loss_call`` of ``e(c)``, ``loss_result`` of ``e(c, r)``, ``gain`` is ``min(loss_empty, loss_call) - loss_result``.
+    ``loss_call`` of ``e(c, empty)`` (see `WithoutResult`), ``loss_result`` of ``e(c, r)``, ``gain`` is
+    ``min(loss_empty, loss_call) - loss_result``.
     """
 
     position: int

@@ -190,8 +190,16 @@ class _Plan:
         )
 
     def _strictness(self, tau: tuple[str, ...]) -> tuple[str, ...]:
-        chosen = {"--before-words": self.setting.before_words, "--given-inputs": self.setting.given_inputs}
-        return (*(option for option, wanted in chosen.items() if wanted), *(("--tau", *tau) if tau else ()))
+        chosen = {
+            "--before-words": self.setting.before_words,
+            "--given-inputs": self.setting.given_inputs,
+            "--strict": self.setting.strict,
+        }
+        return (
+            *(option for option, wanted in chosen.items() if wanted),
+            *_options({"without-result": self.setting.without_result}),
+            *(("--tau", *tau) if tau else ()),
+        )
 
     def _report(self, model: LoopModel, name: str, texts: str, round_: str) -> Step:
         folder, out = model.folder / round_, model.folder / round_ / "precision.json"

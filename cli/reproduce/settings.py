@@ -14,6 +14,7 @@ from cli.reproduce.models import Size
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.suites import named
 from training_jobs.finetune.recipe import Schedule
+from training_jobs.records import WithoutResult
 
 PROJECT: Final = Path(__file__).parents[2]
 BUNDLED_BASE: Final = PROJECT / "models" / "base"
@@ -71,6 +72,10 @@ class Setting:
     calls_per_position: Annotated[
         int, "calls at a place of C*, at most; a second one of the same fact uses up a chain"
     ] = 1
+    strict: Annotated[bool, "no call of C* stands where its own gain is below what it must gain"] = False
+    without_result: Annotated[
+        str, "what a result is compared with: empty, [name(input) -> ], or closed, [name(input)]"
+    ] = "empty"
     before_words: Annotated[bool, "calls may stand only where a word begins"] = True
     given_inputs: Annotated[bool, "numbers in a call's input must stand in the text before it"] = True
 
@@ -107,7 +112,11 @@ class Setting:
             if isinstance(value, int | float) and not isinstance(value, bool):
                 least = 0 if one.name == "seed" else 1 if isinstance(value, int) else 1e-12
                 _require(value >= least, one.name, f"must be {'at least 0' if not least else 'above 0'}", value)
-        for name, known in (("precision", ("bfloat16", "float32")), ("finetune_schedule", get_args(Schedule))):
+        for name, known in (
+            ("precision", ("bfloat16", "float32")),
+            ("finetune_schedule", get_args(Schedule)),
+            ("without_result", get_args(WithoutResult)),
+        ):
             value = getattr(self, name)
             _require(value in known, name, f"must be one of {', '.join(known)}", value)
         rule = f"must be at most the {self.finetune_steps} of --finetune-steps"

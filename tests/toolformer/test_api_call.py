@@ -14,6 +14,7 @@ from toolformer.api_call import (
     ApiCall,
     MalformedCall,
     call_ids,
+    empty_call_ids,
     neutralise,
     parse_call,
     scan_call,
@@ -139,6 +140,17 @@ class TestIds:
                 if spliced is not None:
                     assert tokenizer().decode(list(spliced.ids)) == f" {spliced.text}]"
                     assert not spliced.text.endswith(" ")
+
+    @given(call=calls)
+    def test_a_call_with_an_empty_result_has_the_papers_form(
+        self, tokenizer: Callable[[], ByteLevelTokenizer], call: ApiCall
+    ) -> None:
+        vocabulary, quoted = tokenizer(), call.tool in QUOTED
+        ids = empty_call_ids(call, vocabulary, quoted=quoted)
+        assert vocabulary.decode(ids) == f" [{call.head(quoted=quoted)} -> ]"
+        with_result = call_ids(call, vocabulary, quoted=quoted, result="r")
+        same = len(ids) - len(vocabulary.encode(" ")) - len(vocabulary.encode("]"))
+        assert ids[:same] == with_result[:same], "not the ids that stand before a result"
 
     def test_an_empty_result_is_no_result(self, tokenizer: Callable[[], ByteLevelTokenizer]) -> None:
         assert splice_result(" \n ", tokenizer(), max_tokens=5) is None

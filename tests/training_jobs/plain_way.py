@@ -6,6 +6,7 @@ this."""
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -134,11 +135,15 @@ def losses(
     output: str,
     *,
     begin: Sequence[int],
+    empty: str = " [{} -> ]",
 ) -> tuple[float, float, float]:
-    """``L_i`` of no call, of the call, of the call with its result."""
+    """``L_i`` of no call, of the call with an empty result (written as in ``empty``), of the call with its result."""
     call = ApiCall(tool.name, input_)
     with_result = call_ids(call, tokenizer, quoted=tool.quoted, result=output, max_result_tokens=tool.max_result_tokens)
-    without = call_ids(call, tokenizer, quoted=tool.quoted)
+    # A call is encoded a segment at a time.
+    before, after = empty.split("{}")
+    parts = [before, call.head(quoted=tool.quoted), *re.findall(r" ->| |]", after)]
+    without = [id_ for part in parts for id_ in tokenizer.encode(part)]
     ids = tokenizer.encode(text)
     weights = [5 / 15, 4 / 15, 3 / 15, 2 / 15, 1 / 15]
 

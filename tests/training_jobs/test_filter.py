@@ -19,7 +19,7 @@ from tests.training_jobs.calling_models import CALLS, QUOTED, calling_model, log
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.filter import FilterSettings, Scorer, Thresholds, judge
 from training_jobs.filter.losses import WEIGHTS
-from training_jobs.records import Annotated, Candidate, Document
+from training_jobs.records import Annotated, Candidate, Document, WithoutResult
 
 ALPHABET = 'abé1 .,\n🙂本[]>-"()'
 
@@ -44,12 +44,17 @@ def some_candidates(rng: random.Random, text: str, tokenizer: ByteLevelTokenizer
 @pytest.mark.parametrize("vocabulary", BOTH)
 @pytest.mark.parametrize("bulk", [as_bulk, rows], ids=["batched", "rows"])
 @pytest.mark.parametrize("begin_of_text", [True, False])
+@pytest.mark.parametrize(("without_result", "written"), [("empty", " [{} -> ]"), ("closed", " [{}]")])
 def test_losses_equal_the_plain_way(
-    vocabulary: Callable[[], ByteLevelTokenizer], bulk: Callable[..., BulkModel[Any]], begin_of_text: bool
+    vocabulary: Callable[[], ByteLevelTokenizer],
+    bulk: Callable[..., BulkModel[Any]],
+    begin_of_text: bool,
+    without_result: WithoutResult,
+    written: str,
 ) -> None:
     tokenizer = vocabulary()
     tools: dict[str, Tool] = {"A": CALLS, "B": QUOTED.model_copy(update={"name": "B"})}
-    settings = FilterSettings(ToolRegistry(tools.values()), begin_of_text)
+    settings = FilterSettings(ToolRegistry(tools.values()), begin_of_text, without_result)
     for seed in range(1 if vocabulary is gpt2_tokenizer else 2):
         rng = random.Random(seed)
         model = calling_model(tokenizer, seed)
@@ -72,9 +77,14 @@ def test_losses_equal_the_plain_way(
                     asked.input,
                     asked.output,
                     begin=[0] if begin_of_text else [],
+                    empty=written,
                 )
                 assert (got.loss_empty, got.loss_call, got.loss_result) == pytest.approx(want, abs=1e-4)
                 assert got.gain == pytest.approx(min(want[:2]) - want[2], abs=3e-4)
+
+
+def test_the_papers_second_loss_is_the_default() -> None:
+    assert FilterSettings(ToolRegistry([])).without_result == "empty"
 
 
 def test_the_weights_are_the_papers() -> None:

@@ -25,12 +25,14 @@ from rich.console import Console
 from demo_world.splits import stable_hash
 from toolformer.api_call import neutralise
 from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
-from toolformer.tool_client import ErrorCode, ToolClient
+from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
 from training_jobs.base.encoding import RowEncoder, texts_for_vocabulary
 from training_jobs.base.texts import Calls, Heading, Row, Shown, rows
 from training_jobs.batches import Tokens
-from training_jobs.demonstrations.execute import ServiceTrouble, check_services, says
+from training_jobs.demonstrations.execute import ask, check_services, says
+from training_jobs.execute.asking import PATIENCE_S, Question
+from training_jobs.stages.errors import StageError
 from training_jobs.stages.progress import StageProgress
 from training_jobs.tokenizer import save_tokenizer, train_tokenizer
 
@@ -47,7 +49,7 @@ def make_base_corpus(
     """Make the corpus of ``count`` texts in ``out`` and return its manifest; ``cache`` answers what was asked before.
 
     Raises:
-        ServiceTrouble: if a tool service cannot be asked.
+        StageError: if a tool service does not answer.
     """
     out.mkdir(parents=True, exist_ok=True)
     drawn = list(_shown("draw texts", rows(count, tuple(registry), seed=seed, calls=calls), count))
@@ -97,14 +99,16 @@ async def _ask(drawn: Sequence[Row], registry: ToolRegistry, cache: ResultCache 
             chunk = asked[start : start + _CHUNK]
             for tool in sorted({heading.tool for heading in chunk}):
                 own = [heading for heading in chunk if heading.tool == tool]
-                dates = [datetime.date.fromisoformat(heading.date) if heading.date else None for heading in own]
-                for heading, result in zip(
-                    own, await client.call_many(tool, [h.input for h in own], dates=dates), strict=True
-                ):
-                    if result.error is not None and result.error.code in set(ErrorCode):
-                        raise ServiceTrouble(f"{tool}({heading.input}): {result.error.code}: {result.error.message}")
-                    if result.output is not None and neutralise(result.output):
-                        found[heading] = result.output
+                questions = [
+                    Question(heading.input, datetime.date.fromisoformat(heading.date) if heading.date else None)
+                    for heading in own
+                ]
+                outcomes = await ask(client, registry.get(tool), questions, patience_s=PATIENCE_S)
+                found |= {
+                    heading: outcome
+                    for heading, outcome in zip(own, outcomes, strict=True)
+                    if isinstance(outcome, str) and neutralise(outcome)
+                }
     return found
 
 
@@ -157,7 +161,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         manifest = make_base_corpus(
             options.out, count=options.texts, seed=options.seed, registry=registry, cache=cache, calls=options.calls
         )
-    except (ServiceTrouble, ToolConfigError, CacheConfigError) as trouble:
+    except (StageError, ToolConfigError, CacheConfigError) as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
     print(json.dumps(manifest, indent=2))
 

@@ -35,10 +35,10 @@ from training_jobs.demonstrations.execute import (
     ExecutedCall,
     ExecutedDocument,
     ExecutedSegment,
-    ServiceTrouble,
     check_services,
     execute,
 )
+from training_jobs.stages.errors import StageError
 from training_jobs.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
 
 DOCUMENTS_FILE: Final = "documents.jsonl"
@@ -94,7 +94,7 @@ def make_corpus(
     earlier run or another job asked the tools.
 
     Raises:
-        ServiceTrouble: if a tool service cannot be asked.
+        StageError: if a tool service does not answer.
     """
     out.mkdir(parents=True, exist_ok=True)
     executed, counts = asyncio.run(_execute_all(count, seed, registry, cache))
@@ -129,7 +129,7 @@ async def _execute_all(
         with Progress() as progress:
             bar = progress.add_task("generate and execute", total=count)
             for chunk in _chunks(documents(count, seed=seed), _CHUNK):
-                kept, outcomes = await execute(chunk, client)
+                kept, outcomes = await execute(chunk, client, registry)
                 executed += kept
                 counts += outcomes
                 progress.advance(bar, len(chunk))
@@ -181,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         registry, cache = ToolRegistry.load(), CacheSettings.read(os.environ).open()
         manifest = make_corpus(options.out, count=options.documents, seed=options.seed, registry=registry, cache=cache)
-    except (ServiceTrouble, ToolConfigError, CacheConfigError) as trouble:
+    except (StageError, ToolConfigError, CacheConfigError) as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
     print(json.dumps(manifest, indent=2))
 

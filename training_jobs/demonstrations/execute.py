@@ -4,13 +4,16 @@ answers."""
 from __future__ import annotations
 
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 from demo_world.texts import CallSlot, Document, Text
-from toolformer.tool_client import ErrorCode, ToolClient, ToolResult
+from toolformer.tool_client import ToolClient, ToolError
+from toolformer.tools import Tool, ToolRegistry
+from training_jobs.execute.asking import PATIENCE_S, Asking, Outcome, Question, is_settled
+from training_jobs.stages.errors import StageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +24,6 @@ class ExecutedCall:
     input: str
     output: str
 
-
-# The client's own codes say that the service was not reached, "internal" that it broke; others that it has no answer.
-_TROUBLE: Final = frozenset({*map(str, ErrorCode), "internal"})
 
 ExecutedSegment = str | ExecutedCall
 
@@ -37,72 +37,87 @@ class ExecutedDocument:
     segments: tuple[ExecutedSegment, ...]
 
 
-class ServiceTrouble(Exception):  # noqa: N818 - reads as what happened
-    """A tool service could not be asked. Going on would make a corpus that depends on the weather; the message says
-    which."""
-
-
 async def check_services(client: ToolClient, tools: Iterable[str]) -> None:
     """Ask every tool's service whether it is ready.
 
     Raises:
-        ServiceTrouble: naming the services that are not, and the remedy.
+        StageError: naming the services that are not, and the remedy.
     """
     reasons = {name: state.reason for name in tools if not (state := await client.ready(name))}
     if reasons:
         listed = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
-        raise ServiceTrouble(f"{listed}. Start the tool services first (toolformer up)")
+        raise StageError(f"{listed}. Start the tool services first (toolformer up)")
 
 
-async def execute(documents: Sequence[Document], client: ToolClient) -> tuple[list[ExecutedDocument], Counter[str]]:
+async def ask(client: ToolClient, tool: Tool, questions: Sequence[Question], *, patience_s: float) -> list[Outcome]:
+    """What the tool says of each question, an output or the service's own error. A service that is away is waited for
+    as in the stage ``execute``; a call that it does not answer even alone stops the job, for the texts come from a
+    generator: none is such that a sound service breaks at it, and a corpus must not depend on what a service did today.
+
+    Raises:
+        StageError: if the service stays away for longer than ``patience_s`` seconds, or does not answer a call.
+    """
+    outcomes = await Asking(client, tool, _say, patience_s=patience_s).ask(questions)
+    for question, outcome in zip(questions, outcomes, strict=True):
+        if isinstance(outcome, ToolError) and not is_settled(outcome):
+            raise StageError(f"{tool.name}({question.input}): {outcome.code}: {outcome.message}; look at its log")
+    return outcomes
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+async def execute(
+    documents: Sequence[Document], client: ToolClient, registry: ToolRegistry, *, patience_s: float = PATIENCE_S
+) -> tuple[list[ExecutedDocument], Counter[str]]:
     """Documents with their calls executed, and how many texts were kept and dropped, by reason.
 
     A text is dropped where its tool has no answer or its output lacks the answer that the generator knows; a
     document with no text left is left out.
 
     Raises:
-        ServiceTrouble: if a service could not be asked.
+        StageError: if a service does not answer, see `ask`.
     """
-    results = await _results([text for document in documents for text in document.texts], client)
+    outcomes = await _outcomes(
+        [text for document in documents for text in document.texts], client, registry, patience_s
+    )
     executed: list[ExecutedDocument] = []
     counts: Counter[str] = Counter()
     for document in documents:
         segments: list[ExecutedSegment] = []
         for text in document.texts:
-            result = results.get(id(text))
-            outcome = _outcome(text, result)
-            counts[outcome] += 1
-            if outcome.startswith("kept"):
-                segments += ([" "] if segments else []) + _with_output(text, result)
+            said = outcomes.get(id(text))
+            became = _became(text, said)
+            counts[became] += 1
+            if became.startswith("kept"):
+                segments += ([" "] if segments else []) + _with_output(text, said)
         if segments:
             executed.append(ExecutedDocument(document.number, _joined(segments)))
     return executed, counts
 
 
-async def _results(texts: Sequence[Text], client: ToolClient) -> dict[int, ToolResult]:
-    """Results by the text's identity."""
-    found: dict[int, ToolResult] = {}
+async def _outcomes(
+    texts: Sequence[Text], client: ToolClient, registry: ToolRegistry, patience_s: float
+) -> dict[int, Outcome]:
+    """What the tools said, by the text's identity."""
+    found: dict[int, Outcome] = {}
     for tool in sorted({text.call.tool for text in texts if text.call}):
         asking = [text for text in texts if text.call and text.call.tool == tool]
-        inputs = [text.call.input for text in asking if text.call]
-        results = await client.call_many(tool, inputs, dates=[text.date for text in asking])
-        for text, result in zip(asking, results, strict=True):
-            # The client's own codes say that the service was not reached; a service's codes say that it has no
-            # answer.
-            if result.error is not None and result.error.code in set(ErrorCode):
-                raise ServiceTrouble(f"{tool}({result.input}): {result.error.code}: {result.error.message}")
-            found[id(text)] = result
+        questions = [Question(text.call.input, text.date) for text in asking if text.call]
+        said = await ask(client, registry.get(tool), questions, patience_s=patience_s)
+        found |= {id(text): one for text, one in zip(asking, said, strict=True)}
     return found
 
 
-def _outcome(text: Text, result: ToolResult | None) -> str:
-    if result is None:
+def _became(text: Text, said: Outcome | None) -> str:
+    if text.call is None or said is None:
         return "kept: no call"
-    if result.output is None:
-        return f"dropped: {result.tool} has no answer"
-    if not says(result.output, text.answer):
-        return f"dropped: {result.tool} says something else"
-    return f"kept: {result.tool}"
+    if isinstance(said, ToolError):
+        return f"dropped: {text.call.tool} has no answer"
+    if not says(said, text.answer):
+        return f"dropped: {text.call.tool} says something else"
+    return f"kept: {text.call.tool}"
 
 
 def says(output: str, answer: str) -> bool:
@@ -110,10 +125,10 @@ def says(output: str, answer: str) -> bool:
     return re.search(rf"(?<![\w.,]){re.escape(answer)}(?![\w]|[.,]\d)", output) is not None
 
 
-def _with_output(text: Text, result: ToolResult | None) -> list[ExecutedSegment]:
-    if result is None or result.output is None:
+def _with_output(text: Text, said: Outcome | None) -> list[ExecutedSegment]:
+    if text.call is None or not isinstance(said, str):
         return [text.plain]
-    called = ExecutedCall(result.tool, result.input, result.output)
+    called = ExecutedCall(text.call.tool, text.call.input, said)
     return [called if isinstance(segment, CallSlot) else segment for segment in text.segments]
 
 

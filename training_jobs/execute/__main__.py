@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from toolformer.result_cache import CacheSettings
 from toolformer.tools import ToolRegistry
+from training_jobs.execute.asking import PATIENCE_S
 from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
 from training_jobs.stages.executing import CHUNK, execute_tools
 
@@ -34,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--concurrency", type=positive, default=4, help="batches of calls under way at once (4)")
     parser.add_argument(
-        "--patience", type=finite, default=600.0, metavar="SECONDS", help="how long to wait for a service (600)"
+        "--patience", type=finite, default=PATIENCE_S, metavar="SECONDS", help="how long to wait for a service (600)"
     )
     add_running(parser, chunk=CHUNK)
     run_command(parser, _run, arguments)

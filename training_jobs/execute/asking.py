@@ -35,6 +35,9 @@ that is most often the weather, but there are calls that end a service each time
 MANY: Final = 8
 """Calls all answered in a broken way, and none otherwise: that is no tool service of ours."""
 
+PATIENCE_S: Final = 600.0
+"""Seconds for which a service that is away is waited for."""
+
 _LOOK_EVERY_S: Final = 1.0
 _SAY_EVERY_S: Final = 15.0
 
@@ -69,7 +72,7 @@ class Asking:
         say: Say,
         *,
         concurrency: int = 4,
-        patience_s: float = 600.0,
+        patience_s: float = PATIENCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client, self._tool, self._say = client, tool, say
@@ -97,13 +100,13 @@ class Asking:
             for question in left:
                 if doubts[question] >= _WHILE_READY:
                     outcomes[question] = await self._alone(question)
-            ready = all(_settled(outcome) for outcome in outcomes.values()) or bool(
+            ready = all(is_settled(outcome) for outcome in outcomes.values()) or bool(
                 await self._client.ready(self._tool.name)
             )
             for question, outcome in outcomes.items():
                 if isinstance(outcome, ToolError) and outcome.code in DOUBTFUL:
                     doubts[question] += _WHILE_READY if ready else 1
-                if _settled(outcome) or doubts[question] > TRIES * _WHILE_READY:
+                if is_settled(outcome) or doubts[question] > TRIES * _WHILE_READY:
                     found[question] = outcome
             self._check_sense(found)
             left = [question for question in left if question not in found]
@@ -153,6 +156,6 @@ class Asking:
             await asyncio.sleep(_LOOK_EVERY_S)
 
 
-def _settled(outcome: Outcome) -> bool:
-    """Whether this is what the service says of the call."""
+def is_settled(outcome: Outcome) -> bool:
+    """Whether this is what the service says of the call; else nothing is known of it."""
     return isinstance(outcome, str) or outcome.code not in UNSAID | DOUBTFUL

@@ -12,8 +12,10 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Sequence
+from typing import get_args
 
 from toolformer.tools import ToolRegistry
+from training_jobs.records import WithoutResult
 from training_jobs.stages.command import add_running, finite, run_command, run_folder, running, stage_parser
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.models import add_model, model_choice
@@ -64,6 +66,13 @@ def add_strictness(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--no-begin-of-text", action="store_true", help="texts do not stand behind the model's begin-of-text token"
     )
+    group.add_argument(
+        "--without-result",
+        choices=get_args(WithoutResult),
+        default="empty",
+        help="what a result is compared with besides no call at all: empty, the paper's [name(input) -> ], or closed, "
+        "[name(input)] (%(default)s)",
+    )
 
 
 def strictness(options: argparse.Namespace, registry: ToolRegistry, costs: dict[str, float]) -> Strictness:
@@ -87,6 +96,7 @@ def _run(options: argparse.Namespace) -> None:
             running(options),
             model=model_choice(options),
             begin_of_text=not options.no_begin_of_text,
+            without_result=options.without_result,
             chunk_documents=options.chunk,
         ):
             return  # other ranks are at work; the last one judges

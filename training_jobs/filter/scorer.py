@@ -16,11 +16,11 @@ from typing import Final
 from language_model.bulk.interface import Targets
 from language_model.bulk.loading import AnyModel, as_bulk
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import ApiCall, MalformedCall, call_ids
+from toolformer.api_call import ApiCall, MalformedCall, call_ids, empty_call_ids
 from toolformer.tools import ToolRegistry
 from training_jobs.filter.judging import gain
 from training_jobs.filter.losses import weighted_loss, window
-from training_jobs.records import Annotated, Candidate
+from training_jobs.records import Annotated, Candidate, WithoutResult
 
 EMPTY_RESULT: Final = "empty result"
 TOO_LONG: Final = "text too long for the model"
@@ -33,11 +33,13 @@ _Prefix = tuple[str, _Ids]
 @dataclass(frozen=True, slots=True)
 class FilterSettings:
     """``tools``: how calls are written. ``begin_of_text``: whether texts stand behind the model's begin-of-text token.
+    ``without_result``: how a call stands before the text in the second loss.
 
     Without that token nothing predicts a text's first one, so it counts in none of the losses."""
 
     tools: ToolRegistry = field(default_factory=ToolRegistry.load)
     begin_of_text: bool = True
+    without_result: WithoutResult = "empty"
 
 
 class Scorer:
@@ -76,8 +78,8 @@ class Scorer:
         return done
 
     def _plan(self, one: Annotated, candidate: Candidate, scored: _Sequences) -> Sequence[_Prefix] | str | None:
-        """The prefixes of ``L_i(empty)``, ``L_i(e(c))`` and ``L_i(e(c, r))``, asked for; why not; or ``None`` where
-        there is nothing to score."""
+        """The prefixes of ``L_i(empty)``, ``L_i(e(c, empty))`` and ``L_i(e(c, r))``, asked for; why not; or ``None``
+        where there is nothing to score."""
         if candidate.output is None:
             return None
         tool = self._settings.tools.get(one.tool)
@@ -93,7 +95,8 @@ class Scorer:
             )
         except MalformedCall:
             return EMPTY_RESULT
-        without = call_ids(call, self._tokenizer, quoted=tool.quoted)
+        form = empty_call_ids if self._settings.without_result == "empty" else call_ids
+        without = form(call, self._tokenizer, quoted=tool.quoted)
         prefixes: list[_Prefix] = [(text, ()), (text, tuple(without)), (text, tuple(with_result))]
         if not all(scored.fits(prefix, candidate.position) for prefix in prefixes):
             return TOO_LONG

@@ -20,6 +20,7 @@ from training_jobs.stages.merging import merge_tools
 
 _EXAMPLES = """
 toolformer jobs merge --run RUN
+toolformer jobs merge --run RUN --strict
 toolformer jobs merge --run RUN --examples-per-tool 5000 --calls-per-position 1
 """
 
@@ -48,11 +49,17 @@ def add_rule(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--calls-per-position", type=positive, default=2, help="calls of different tools at a position, at most (2)"
     )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="a call never stands where its own gain is below tau_f, as in the paper; otherwise a call that was kept "
+        "elsewhere in the text stands where the text goes on with its whole result",
+    )
 
 
 def merge_rule(options: argparse.Namespace) -> MergeRule:
     """What `add_rule`'s options say."""
-    return MergeRule(options.examples_per_tool, options.calls_per_position, options.seed)
+    return MergeRule(options.examples_per_tool, options.calls_per_position, options.seed, options.strict)
 
 
 def _run(options: argparse.Namespace) -> None:

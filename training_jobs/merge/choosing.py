@@ -3,8 +3,9 @@
 1. A tool has examples in at most N texts; where more have its calls, N are drawn (the draw depends on seed, tool and
    the text's id alone, so neither on the order of the texts nor on the other tools).
 2. The same call (tool and input) stands once in a text: where it gains most, but if it was proposed where the text goes
-   on with its whole output, there. A result may be longer than the five tokens that a gain is measured on: by the gain
-   alone a translation stands in the middle of its sentence, before the word that is hardest to foresee.
+   on with its whole output, there, even if it gains less there than it must (unless the rule is strict). A result may
+   be longer than the five tokens that a gain is measured on: by the gain alone a translation stands in the middle of
+   its sentence, before the word that is hardest to foresee.
 3. Of one tool one call stands at a position: the one that gains most.
 4. At most so many calls stand at a position: those that gain most. They stand in the order of their gains, so that the
    call that helps most is next to what it helps with.
@@ -21,7 +22,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 EXAMPLES_PER_TOOL = 25_000
-"""The paper's N (section 4.1)."""
+"""The paper's N (appendix B)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,13 @@ class KeptCall:
 
 @dataclass(frozen=True, slots=True)
 class MergeRule:
-    """The rule's numbers. ``calls_per_position``: of different tools."""
+    """The rule's numbers. ``calls_per_position``: of different tools. ``strict``: a call stands nowhere but where the
+    filter kept it; otherwise also where it gains less than it must and the text goes on with its output."""
 
     examples_per_tool: int = EXAMPLES_PER_TOOL
     calls_per_position: int = 2
     seed: int = 0
+    strict: bool = False
 
     def __post_init__(self) -> None:
         if self.examples_per_tool < 1 or self.calls_per_position < 1:

@@ -39,8 +39,8 @@ class KeptTexts:
             return Annotated.from_line(file.readline(), str(place.file)).document
 
 
-def gather(files: Mapping[str, Path], saw: Callable[[Annotated], None]) -> KeptTexts:
-    """Read each tool's filtered file; ``saw`` is told each record.
+def gather(files: Mapping[str, Path], saw: Callable[[Annotated], None], *, strict: bool = False) -> KeptTexts:
+    """Read each tool's filtered file; ``saw`` is told each record. ``strict``: see `MergeRule`.
 
     Raises:
         StageError: if a file cannot be read, is another tool's, or has not been filtered.
@@ -50,7 +50,7 @@ def gather(files: Mapping[str, Path], saw: Callable[[Annotated], None]) -> KeptT
         for offset, record in records(path):
             if record.tool != tool:
                 raise StageError(f"{path}: tool: is {record.tool!r}, not {tool!r}; run the filter anew")
-            calls = list(_kept(record, path))
+            calls = list(_kept(record, path, strict))
             if calls:
                 kept.calls[record.document.id] += calls
                 kept._places.setdefault(record.document.id, _Place(path, offset))
@@ -77,8 +77,9 @@ def records(path: Path) -> Iterator[tuple[int, Annotated]]:
         raise StageError(str(error)) from error
 
 
-def _kept(record: Annotated, path: Path) -> Iterator[KeptCall]:
-    """The kept calls, each also where it was proposed and the text goes on with its output, if it gains less there."""
+def _kept(record: Annotated, path: Path, strict: bool) -> Iterator[KeptCall]:
+    """The kept calls, each, unless ``strict``, also where it was proposed and the text goes on with its output, if it
+    gains less there."""
     kept = {candidate.input for candidate in record.candidates if candidate.verdict == KEPT}
     for candidate in record.candidates:
         if candidate.verdict is None:
@@ -88,7 +89,7 @@ def _kept(record: Annotated, path: Path) -> Iterator[KeptCall]:
         if candidate.output is None or candidate.gain is None:
             raise StageError(f"{path}: {record.document.id!r} keeps a call without output or gain; filter anew")
         foretells = goes_on_with(record.document.text[candidate.offset :], candidate.output)
-        if candidate.verdict == KEPT or foretells:
+        if candidate.verdict == KEPT or (foretells and not strict):
             yield KeptCall(record.tool, candidate.offset, candidate.input, candidate.output, candidate.gain, foretells)
 
 

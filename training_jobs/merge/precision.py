@@ -78,7 +78,7 @@ def measure(
     starts = _paragraph_starts(files)
     merged = {
         (id_, call.tool, call.offset, call.input)
-        for id_, calls in gather(files, lambda _: None).calls.items()
+        for id_, calls in gather(files, lambda _: None, strict=rule.strict).calls.items()
         for call in chosen(calls, rule)
     }
     found: dict[str, Precision] = {}

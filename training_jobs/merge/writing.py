@@ -56,7 +56,7 @@ def merge(
         counts[record.tool].see(record)
         saw()
 
-    kept = gather(files, see)
+    kept = gather(files, see, strict=rule.strict)
     of_tool = {tool: drawn(_with_calls_of(tool, kept, earlier), tool, rule) for tool in _tools(kept, earlier)}
     ids = sorted(kept.calls.keys() | (earlier.texts.keys() if earlier else set()))
     out.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ from toolformer.result_cache import CacheSettings
 from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.corpus.__main__ import add_hold_out
+from training_jobs.execute.asking import PATIENCE_S
 from training_jobs.filter.__main__ import add_strictness, strictness
 from training_jobs.merge.__main__ import add_rule, merge_rule
 from training_jobs.stages.annotating import add_proposing, annotate_tools
@@ -68,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
     add_proposing(parser)
     parser.add_argument("--concurrency", type=positive, default=4, help="batches of calls under way at once (4)")
     parser.add_argument(
-        "--patience", type=finite, default=600.0, metavar="SECONDS", help="how long to wait for a service (600)"
+        "--patience", type=finite, default=PATIENCE_S, metavar="SECONDS", help="how long to wait for a service (600)"
     )
     add_strictness(parser)
     add_rule(parser)
@@ -109,8 +110,15 @@ def _run(options: argparse.Namespace) -> None:
     )
     cache = CacheSettings.read(os.environ)
     execute_tools(folder, tools, how, concurrency=options.concurrency, patience_s=options.patience, cache=cache)
-    begin_of_text = not options.no_begin_of_text
-    score_tools(folder, tools, how, model=model, begin_of_text=begin_of_text, chunk_documents=options.chunk)
+    score_tools(
+        folder,
+        tools,
+        how,
+        model=model,
+        begin_of_text=not options.no_begin_of_text,
+        without_result=options.without_result,
+        chunk_documents=options.chunk,
+    )
     if options.cost == "measured":
         strict = replace(strict, cost=measured_costs(folder, tools))
     judge_tools(folder, tools, how, strict)

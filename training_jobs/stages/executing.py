@@ -13,7 +13,7 @@ from typing import Any, Final
 from toolformer.result_cache import CacheConfigError, CacheSettings
 from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
-from training_jobs.execute.asking import Asking, Outcome, Question
+from training_jobs.execute.asking import PATIENCE_S, Asking, Outcome, Question
 from training_jobs.records import Annotated, Candidate
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
@@ -32,7 +32,7 @@ class ExecuteJob:
     tool: Tool
     cache: CacheSettings
     concurrency: int = 4
-    patience_s: float = 600.0
+    patience_s: float = PATIENCE_S
 
     def settings(self) -> dict[str, Any]:
         """The tool and its version; where its service stands has no part in it."""
@@ -98,7 +98,7 @@ def execute_tools(
     running: Running,
     *,
     concurrency: int = 4,
-    patience_s: float = 600.0,
+    patience_s: float = PATIENCE_S,
     cache: CacheSettings,
     chunk_documents: int = CHUNK,
 ) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from toolformer.tools import Tool, ToolRegistry, UnknownTool
 from training_jobs.filter import FilterSettings, Scorer, Thresholds, judge
-from training_jobs.records import KEPT, Annotated
+from training_jobs.records import KEPT, Annotated, WithoutResult
 from training_jobs.stages.errors import StageError
 from training_jobs.stages.folder import RunFolder
 from training_jobs.stages.models import ModelChoice, close_model, server_trouble
@@ -33,17 +33,23 @@ class ScoreJob:
     model: ModelChoice
     tool: Tool
     begin_of_text: bool = True
+    without_result: WithoutResult = "empty"
 
     def settings(self) -> dict[str, Any]:
         """See :class:`~training_jobs.stages.work.Job`."""
         of_tool = self.tool.model_dump(mode="json", include=_OF_TOOL)
-        return {**self.model.settings(), "tool": of_tool, "begin_of_text": self.begin_of_text}
+        return {
+            **self.model.settings(),
+            "tool": of_tool,
+            "begin_of_text": self.begin_of_text,
+            "without_result": self.without_result,
+        }
 
     def open(self, say: Say) -> _Scoring:
         """See :class:`~training_jobs.stages.work.Job`."""
         model, tokenizer = self.model.load()
         try:
-            settings = FilterSettings(ToolRegistry([self.tool]), self.begin_of_text)
+            settings = FilterSettings(ToolRegistry([self.tool]), self.begin_of_text, self.without_result)
             return _Scoring(Scorer(model, tokenizer, settings), model)
         except ValueError as error:
             raise StageError(f"{self.model.path}: {error} (--no-begin-of-text)") from error
@@ -122,6 +128,7 @@ def score_tools(
     *,
     model: ModelChoice,
     begin_of_text: bool = True,
+    without_result: WithoutResult = "empty",
     chunk_documents: int = SCORE_CHUNK,
 ) -> bool:
     """Score each tool's executed calls; whether all outputs are whole.
@@ -131,7 +138,7 @@ def score_tools(
     """
     stages = []
     for tool in tools:
-        job = ScoreJob(model, tool, begin_of_text)
+        job = ScoreJob(model, tool, begin_of_text, without_result)
         source, target = folder.file("execute", tool.name), folder.target("score", tool.name)
         stages.append(Stage(f"score {tool.name}", source, target, job, chunk_documents))
     return run_stages(stages, running)

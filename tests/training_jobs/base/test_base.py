@@ -21,6 +21,7 @@ from training_jobs.base.encoding import RowEncoder, texts_for_vocabulary
 from training_jobs.base.random_calls import Placed, random_calls
 from training_jobs.base.texts import Heading, Row, Shown, rows
 from training_jobs.batches import Tokens
+from training_jobs.stages.errors import StageError
 from training_jobs.tokenizer import END_OF_TEXT, train_tokenizer
 
 COUNT = 300
@@ -175,6 +176,15 @@ def test_the_corpus_holds_what_the_services_say(drawn: list[Row], tmp_path: Path
     text = wrapped.decode(tokens.ids.tolist())
     sums = [one for one in headings if one.tool == "Calculator"]
     assert sum(f"[Calculator({one.input}) -> {one.answer}]" in text for one in sums) > 0.9 * len(sums) > 1
+
+
+def _breaks(query: str) -> bool:
+    raise RuntimeError("a disk that cannot be read")
+
+
+def test_a_service_that_breaks_stops_the_job_and_drops_no_text(tmp_path: Path) -> None:
+    with tool_services(unknown=_breaks) as registry, pytest.raises(StageError, match=r"WikiSearch\(.*\): internal: "):
+        make_base_corpus(tmp_path, count=20, seed=0, registry=registry)
 
 
 def test_services_that_are_down_are_named(

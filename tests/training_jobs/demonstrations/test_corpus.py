@@ -19,11 +19,11 @@ from training_jobs.demonstrations.corpus import DOCUMENTS_FILE, MANIFEST_FILE, E
 from training_jobs.demonstrations.execute import (
     ExecutedCall,
     ExecutedDocument,
-    ServiceTrouble,
     check_services,
     execute,
     says,
 )
+from training_jobs.stages.errors import StageError
 from training_jobs.tokenizer import END_OF_TEXT, train_tokenizer
 
 COUNT = 400
@@ -106,7 +106,7 @@ async def test_texts_whose_tool_disagrees_or_is_silent_are_dropped(registry: Too
     silent = text("It is", CallSlot("Calculator", "2 / 0"), " 4.", "4")
     plain = Text(("A text. With no call.",))
     async with ToolClient(registry) as client:
-        kept, counts = await execute([Document(7, (wrong, right, plain)), Document(8, (silent,))], client)
+        kept, counts = await execute([Document(7, (wrong, right, plain)), Document(8, (silent,))], client, registry)
     called = ExecutedCall("Calculator", "2 + 2", "4")
     assert kept == [ExecutedDocument(7, ("It is", called, " 4. A text. With no call."))]
     assert counts == {
@@ -130,10 +130,24 @@ def test_an_answer_is_found_as_a_whole(output: str, answer: str, found: bool) ->
 async def test_a_service_that_is_gone_stops_the_job() -> None:
     gone = ToolRegistry.load(environ={"TOOLFORMER_TOOL_CALCULATOR_URL": "http://127.0.0.1:9"})
     async with ToolClient(gone) as client:
-        with pytest.raises(ServiceTrouble, match="toolformer up"):
+        with pytest.raises(StageError, match="toolformer up"):
             await check_services(client, ["Calculator"])
-        with pytest.raises(ServiceTrouble, match="unreachable"):
-            await execute([Document(0, (text("It is", CallSlot("Calculator", "1"), " 1", "1"),))], client)
+        document = Document(0, (text("It is", CallSlot("Calculator", "1"), " 1", "1"),))
+        with pytest.raises(StageError, match="cannot be reached"):
+            await execute([document], client, gone, patience_s=0)
+
+
+def _breaks(query: str) -> bool:
+    raise RuntimeError("a disk that cannot be read")
+
+
+async def test_a_service_that_breaks_stops_the_job_and_drops_no_text() -> None:
+    sound = text("It is", CallSlot("Calculator", "2 + 2"), " 4.", "4")
+    asked = text("It has", CallSlot("WikiSearch", "Ljubljana population"), " 272,220 people.", "272,220")
+    with tool_services(unknown=_breaks) as registry:
+        async with ToolClient(registry) as client:
+            with pytest.raises(StageError, match=r"WikiSearch\(Ljubljana population\): internal: "):
+                await execute([Document(0, (sound, asked))], client, registry)
 
 
 def test_the_command_line_names_what_is_wrong(

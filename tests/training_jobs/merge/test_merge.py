@@ -97,10 +97,22 @@ def test_a_call_that_is_kept_stands_where_the_text_goes_on_with_its_whole_result
     assert merged.segments[0] == text[:start]
     assert (calls(merged), merged.gains) == ([("MT", asked)], (0.01,))
 
+    merge(files, tmp_path / "strict", MergeRule(strict=True), REGISTRY)
+    assert read_rule(tmp_path / "strict").strict
+    [line] = read(tmp_path / "strict", "with_calls.jsonl")
+    merged = Merged.from_line(line)
+    assert merged.segments[0] == text[:later]
+    assert (calls(merged), merged.gains) == ([("MT", asked)], (0.9,)), "a call stands where its own gain fails"
+
     truth = {"id": "a", "calls": [{"tool": "MT", "offset": start, "input": asked, "answer": result}]}
     (tmp_path / "truth.jsonl").write_text(json.dumps(truth))
     [found] = measure(files, tmp_path / "truth.jsonl").values()
     assert (found.kept, found.merged, found.merged_right) == (1, 1, 1)
+    truth["calls"] = [{"tool": "MT", "offset": start, "input": asked, "answer": "The"}]
+    (tmp_path / "truth.jsonl").write_text(json.dumps(truth))
+    for strict, right in ((False, 1), (True, 0)):
+        [found] = measure(files, tmp_path / "truth.jsonl", rule=MergeRule(strict=strict)).values()
+        assert (found.merged, found.merged_right) == (1, right)
 
 
 @pytest.mark.parametrize(
