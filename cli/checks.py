@@ -304,7 +304,13 @@ async def _ping(settings: CacheSettings) -> tuple[str, float]:
     """
     from toolformer.redis_cache import RedisCache
 
-    cache = RedisCache(settings.url, size=settings.size, age_s=settings.age_s, deadline_s=ASK_SECONDS)
+    cache = RedisCache(
+        settings.url,
+        size=settings.size,
+        age_s=settings.age_s,
+        password_file=settings.password_file,
+        deadline_s=ASK_SECONDS,
+    )
     try:
         await cache.ping()  # connects
         began = time.perf_counter()

@@ -14,6 +14,7 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
@@ -21,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import RedisError, ResponseError
+from redis.credentials import CredentialProvider
+from redis.exceptions import AuthenticationError, RedisError, ResponseError
 
 from toolformer.circuit_breaker import CircuitBreaker
 from toolformer.result_cache import MAX_CHARS, CacheConfigError, CacheUnavailable, CallKey
@@ -56,17 +58,26 @@ class RedisCache:
         url: ``redis://``, ``rediss://`` (TLS) or ``unix://``, with user and password where Redis asks for them.
         size: entries kept in that database by all who share it; beyond it the oldest go.
         age_s: seconds that an entry lives.
+        password_file: a file with the password, in place of one in ``url``; read whenever a connection is opened, so
+            that a new password needs no restart.
         deadline_s: seconds for one look-up or store.
         cool_down_s: seconds that a Redis which failed three times in a row is left alone.
 
     Raises:
-        CacheConfigError: if ``url`` cannot hold.
+        CacheConfigError: if ``url`` cannot hold, or has a password beside ``password_file``.
     """
 
     def __init__(
-        self, url: str, *, size: int, age_s: float, deadline_s: float = DEADLINE_S, cool_down_s: float = 5.0
+        self,
+        url: str,
+        *,
+        size: int,
+        age_s: float,
+        password_file: Path | None = None,
+        deadline_s: float = DEADLINE_S,
+        cool_down_s: float = 5.0,
     ) -> None:
-        self._redis = _client(url, deadline_s)
+        self._redis = _client(url, password_file, deadline_s)
         self.address = _without_secrets(url)
         """The URL without user, password and options."""
         self._size = size
@@ -147,11 +158,36 @@ class RedisCache:
         return done
 
 
-def _client(url: str, deadline_s: float) -> Redis:
+class _PasswordFile(CredentialProvider):
+    """The password in a file, as it is now."""
+
+    def __init__(self, path: Path, user: str | None) -> None:
+        self._path, self._user = path, user
+
+    async def get_credentials_async(self) -> tuple[str] | tuple[str, str]:
+        try:
+            password = (await asyncio.to_thread(self._path.read_text, encoding="utf-8")).rstrip("\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise AuthenticationError(
+                f"TOOLFORMER_CACHE_PASSWORD_FILE: {self._path} cannot be read: {error}"
+            ) from error
+        if not password:
+            raise AuthenticationError(f"TOOLFORMER_CACHE_PASSWORD_FILE: {self._path} is empty")
+        return (self._user, password) if self._user else (password,)
+
+
+def _client(url: str, password_file: Path | None, deadline_s: float) -> Redis:
     remedy = "write redis://HOST:PORT/DATABASE, with USER:PASSWORD@ before HOST where Redis asks for them"
     try:
         if urlsplit(url).scheme not in _SCHEMES:
             raise ValueError(f"the scheme is none of {', '.join(_SCHEMES)}")
+        given = {}
+        if password_file is not None:
+            parts = urlsplit(url)
+            if parts.password:
+                raise ValueError("a password here and in TOOLFORMER_CACHE_PASSWORD_FILE: leave one out")
+            given["credential_provider"] = _PasswordFile(password_file, parts.username)
+            url = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=_CONNECTIONS,
@@ -159,6 +195,7 @@ def _client(url: str, deadline_s: float) -> Redis:
             socket_timeout=deadline_s,
             socket_connect_timeout=deadline_s,
             retry=Retry(NoBackoff(), 0),
+            **given,
         )
         pool.connection_class(**pool.connection_kwargs)  # an option that does not exist shows only here
     except (ValueError, TypeError, RedisError) as error:

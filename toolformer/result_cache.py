@@ -2,7 +2,8 @@
 
 Kept are outputs alone, never errors, and only of calls whose answer holds (`Tool.cacheable`): not of a tool that is not
 pure, nor of a calendar that was given no date. ``TOOLFORMER_CACHE_SIZE`` (0 keeps nothing), ``TOOLFORMER_CACHE_AGE`` in
-seconds and ``TOOLFORMER_CACHE_URL`` (``redis://...``; without it memory) say how much is kept, how long and where.
+seconds and ``TOOLFORMER_CACHE_URL`` (``redis://...``; without it memory) say how much is kept, how long and where;
+``TOOLFORMER_CACHE_PASSWORD_FILE`` names a file with Redis' password, which may change while this runs.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final, Literal, NamedTuple, Protocol, Self
 
 from toolformer.tool_wire import Request
@@ -132,10 +134,12 @@ class CacheSettings:
     url: str = field(default="", repr=False)  # it may hold a password
     size: int = DEFAULT_SIZE
     age_s: float = DEFAULT_AGE_S
+    password_file: Path | None = None
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> Self:
-        """The settings that ``TOOLFORMER_CACHE_URL``, ``_SIZE`` and ``_AGE`` give; an empty variable counts as unset.
+        """The settings that ``TOOLFORMER_CACHE_URL``, ``_SIZE``, ``_AGE`` and ``_PASSWORD_FILE`` give; an empty
+        variable counts as unset.
 
         Raises:
             CacheConfigError: if a value cannot hold.
@@ -152,7 +156,10 @@ class CacheSettings:
         if not 1 <= age_s <= 31_536_000:
             remedy = "give the seconds that a result is believed, 1 to 31,536,000 (a year)"
             raise CacheConfigError(f"TOOLFORMER_CACHE_AGE: {age!r} is no such number; {remedy}")
-        return cls(environ.get("TOOLFORMER_CACHE_URL", ""), int(size), age_s)
+        password_file = environ.get("TOOLFORMER_CACHE_PASSWORD_FILE")
+        return cls(
+            environ.get("TOOLFORMER_CACHE_URL", ""), int(size), age_s, Path(password_file) if password_file else None
+        )
 
     def open(self) -> ResultCache | None:
         """The cache, or ``None`` where nothing is to be kept. Nothing is connected to before the first call.
@@ -172,4 +179,4 @@ class CacheSettings:
             raise CacheConfigError(
                 f"TOOLFORMER_CACHE_URL asks for Redis, but the package {missing!r} is not installed; {remedy}"
             ) from error
-        return RedisCache(self.url, size=self.size, age_s=self.age_s)
+        return RedisCache(self.url, size=self.size, age_s=self.age_s, password_file=self.password_file)

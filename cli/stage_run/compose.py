@@ -15,7 +15,7 @@ ROOT: Final = Path(__file__).parents[2]
 Service = dict[str, Any]
 _KNOWN: Final = {
     "image", "entrypoint", "command", "environment", "user", "init", "read_only", "tmpfs", "cap_drop", "security_opt",
-    "logging", "networks", "volumes", "deploy",
+    "logging", "networks", "volumes", "deploy", "shm_size",
 }  # fmt: skip
 _NOT_OURS: Final = {"build", "depends_on", "profiles", "restart"}
 """What `compose` does and starting one stage does not: it neither builds nor starts others, nor starts again."""
@@ -36,7 +36,8 @@ class ComposeStage:
             raise CommandError("docker-compose.yml is not beside this installation: name it with --compose FILE")
         command = ["docker", "compose", "--project-directory", str(ROOT), *named, "--profile", "jobs", "config"]
         remedy = "install Docker with its compose plugin, or correct the file"
-        config = json.loads(output_of([*command, "--format", "json"], remedy, folder=ROOT))
+        said = output_of([*command, "--format", "json"], remedy, folder=ROOT)
+        config = json.loads(said.replace("$$", "$"))  # compose writes each dollar twice
         services = config["services"]
         if stage not in services or "jobs" not in services[stage].get("profiles", []):
             jobs = ", ".join(name for name, one in services.items() if "jobs" in one.get("profiles", []))
@@ -51,7 +52,10 @@ class ComposeStage:
         self._networks: Mapping[str, Any] = config.get("networks", {})
         self._volumes: Mapping[str, Any] = config.get("volumes", {})
         if arguments:
-            self.service["command"] = [f"training_jobs.{stage}", *arguments]
+            # What is before the module, such as torchrun's options, stays; a script gives way to the module alone.
+            module, words = f"training_jobs.{stage}", self.service.get("command") or []
+            before = words[: words.index(module)] if module in words else []
+            self.service["command"] = [*before, module, *arguments]
             self.service["entrypoint"] = None  # the image's: python -m
 
     @property
@@ -96,6 +100,8 @@ class ComposeStage:
             "mem_limit": int(limits["memory"]) if "memory" in limits else None,
             "nano_cpus": round(float(limits["cpus"]) * 1e9) if "cpus" in limits else None,
             "pids_limit": int(limits["pids"]) if "pids" in limits else None,
+            "shm_size": int(service["shm_size"]) if "shm_size" in service else None,
+            "device_requests": [_device_request(one) for one in _devices(service)],
             "labels": self.labels(),
         }
 
@@ -113,13 +119,29 @@ def _limits(service: Service) -> Mapping[str, Any]:
     return found
 
 
+def _devices(service: Service) -> Sequence[Mapping[str, Any]]:
+    resources = service.get("deploy", {}).get("resources", {})
+    found: Sequence[Mapping[str, Any]] = resources.get("reservations", {}).get("devices", [])
+    return found
+
+
+def _device_request(one: Mapping[str, Any]) -> dict[str, Any]:
+    """A reserved device, such as a GPU, in the words of Docker's client; a count of -1 is all there are."""
+    named = one.get("device_ids", [])
+    count = None if named else int(one.get("count", -1))
+    return {"driver": one.get("driver", ""), "count": count, "device_ids": named, "capabilities": [one["capabilities"]]}
+
+
 def _unknown(service: Service) -> Iterator[str]:
     """What the file says and a container started here would not have."""
     yield from (key for key in service.keys() - _KNOWN - _NOT_OURS if service[key])
     deploy = service.get("deploy", {})
     yield from (f"deploy.{key}" for key, value in deploy.items() if value and key != "resources")
     resources = deploy.get("resources", {})
-    yield from (f"deploy.resources.{key}" for key, value in resources.items() if value and key != "limits")
+    known = {"limits", "reservations"}
+    yield from (f"deploy.resources.{key}" for key, value in resources.items() if value and key not in known)
+    reserved = resources.get("reservations", {}).keys()
+    yield from (f"deploy.resources.reservations.{key}" for key in reserved - {"devices"})
     yield from (f"deploy.resources.limits.{key}" for key in _limits(service).keys() - {"memory", "cpus", "pids"})
     for one in service.get("volumes", []):
         if one["type"] not in {"volume", "bind"} or not one.get("source"):

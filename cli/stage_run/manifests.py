@@ -58,10 +58,15 @@ def _mounted(volume: Manifest) -> list[tuple[str, str]]:
 
 
 def _replace_arguments(job: Manifest, module: str, arguments: Sequence[str]) -> None:
-    """Behind the module's name; what stands before it, such as torchrun's options, stays."""
+    """Behind the module's name; what is before it, such as torchrun's options, stays. A script that runs the module,
+    among others, gives way to the module alone."""
     for container in job["spec"]["template"]["spec"]["containers"]:
         words = container.get("args", [])
         if module in words:
             container["args"] = [*words[: words.index(module) + 1], *arguments]
+            return
+        if "command" in container and any(module in word.split() for word in words):
+            del container["command"]  # the image's own is python -m
+            container["args"] = [module, *arguments]
             return
     raise CommandError(f"Job {job['metadata']['name']} does not run {module}: give it no options here")

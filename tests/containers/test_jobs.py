@@ -18,8 +18,13 @@ from tests.containers.engine import ROOT, Stack, docker
 
 pytestmark = pytest.mark.timeout(3600)
 STAGES = ["corpus", "annotate", "execute", "filter", "merge"]
-DOCUMENTS = 16
+FEW = {"DOCUMENTS": "16", "HOLD_OUT": "2"}
 """So few that it is soon done, enough that every tool has a text."""
+MORE = {
+    "DOCUMENTS": "200", "HOLD_OUT": "20", "WORKERS": "2", "MERGE_OPTIONS": "--examples-per-tool 50",
+    "FINETUNE_OPTIONS": "--steps 4 --batch 8 --rate 3e-4 --evaluate-every 2", "EVALUATE_OPTIONS": "--count 2",
+}  # fmt: skip
+"""Enough that the filter keeps calls of every tool; MERGE_OPTIONS and the others replace those of the file."""
 DIGESTS = """
 import hashlib, pathlib, sys
 for folder in ('texts', 'run'):
@@ -48,7 +53,8 @@ def services_here(images: Stack, tmp_path: Path) -> Iterator[dict[str, str]]:
 
 def command_here(stack: Stack, stage: str, runs: Path) -> list[str]:
     """What the compose file says that a stage runs, to be run here, with ``runs`` in the volume's place."""
-    told = json.loads(stack.compose("--profile", "jobs", "config", "--format", "json"))["services"][stage]
+    config = stack.compose("--profile", "jobs", "config", "--format", "json").replace("$$", "$")
+    told = json.loads(config)["services"][stage]
     words = [word.replace("/runs", str(runs)).replace("python ", f"{sys.executable} ") for word in told["command"]]
     return [*(told["entrypoint"] or [sys.executable, "-m"]), *words]
 
@@ -62,7 +68,7 @@ def test_a_job_has_the_rights_of_the_file(stack: Stack) -> None:
 def test_from_texts_to_calls_it_is_the_same_bytes_as_without_a_container(
     stack: Stack, services_here: dict[str, str], tmp_path: Path
 ) -> None:
-    few = replace(stack, environment={"DOCUMENTS": str(DOCUMENTS)})
+    few = replace(stack, environment=FEW)
     try:
         few.compose("--profile", "jobs", "up", "--no-build", "merge", seconds=1800)
         words = ["run", "--rm", "-v", f"{stack.project}_runs:/runs:ro", "--entrypoint", "python", "toolformer-jobs"]
@@ -82,3 +88,21 @@ def test_from_texts_to_calls_it_is_the_same_bytes_as_without_a_container(
     assert {tool for tool, told in summary["tools"].items() if told["candidates"]} == set(SERVICES)
     here = subprocess.run([sys.executable, "-c", DIGESTS, str(tmp_path)], capture_output=True, text=True, check=True)
     assert there.splitlines() == here.stdout.splitlines()
+
+
+def test_from_texts_to_a_toolformer_that_is_evaluated(stack: Stack) -> None:
+    """Every stage, with a few steps of finetuning; then the gateway serves what came of it and is asked."""
+    trained = replace(stack, environment=MORE)
+    serving = replace(stack, environment={**MORE, "TOOLFORMER_MODEL": "/runs/toolformer/model"})
+    try:
+        trained.compose("--profile", "jobs", "up", "--no-build", "finetune", seconds=1800)
+        for stage in [*STAGES, "finetune"]:
+            assert inspect(trained.compose("--profile", "jobs", "ps", "-aq", stage))["State"]["ExitCode"] == 0, stage
+        [kept] = [json.loads(line) for line in trained.compose(*IN_RUNS, "cat /runs/run/merge/summary.json | tr -d '\\n'")]
+        serving.compose("up", "--no-build", "--no-deps", "--wait", "gateway", seconds=300)
+        said = serving.compose("--profile", "jobs", "run", "--rm", "--no-deps", "-T", "evaluate", seconds=900)
+        for tool in SERVICES:
+            assert tool in said
+    finally:
+        trained.compose("--profile", "jobs", "rm", "--stop", "--force", *STAGES, "finetune")
+        stack.compose("up", "--no-build", "--no-deps", "--wait", "gateway", seconds=300)

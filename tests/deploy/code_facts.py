@@ -43,7 +43,8 @@ class Server:
 def tool_variables() -> set[str]:
     """Variables of whoever calls tools: the registry's and those of kept results."""
     urls = {f"TOOLFORMER_TOOL_{name.upper()}_URL" for name in packaged().names()}
-    return urls | {"TOOLFORMER_TOOLS", "TOOLFORMER_CACHE_URL", "TOOLFORMER_CACHE_SIZE", "TOOLFORMER_CACHE_AGE"}
+    cache = {f"TOOLFORMER_CACHE_{name}" for name in ("URL", "SIZE", "AGE", "PASSWORD_FILE")}
+    return urls | cache | {"TOOLFORMER_TOOLS"}
 
 
 def packaged() -> ToolRegistry:

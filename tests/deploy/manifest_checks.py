@@ -14,8 +14,11 @@ from tests.deploy.manifests import COMPONENT, NAME, Manifest, Pod, matches, of_k
 from toolformer.tools import ToolRegistry
 
 BUILT: Final = {f"toolformer-{name}" for name in [*servers(), "jobs"]}
+SECRET: Final = "cache-password"
 PINNED: Final = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z]+)?")
-MADE_BY_HAND: Final = {("Secret", "gateway-api-keys"), ("PersistentVolumeClaim", "runs")}
+MADE_BY_HAND: Final = {
+    ("Secret", "gateway-api-keys"), ("Secret", "cache-password"), ("PersistentVolumeClaim", "runs"),
+}  # fmt: skip
 """What an operator makes before (docs/deploy.md), or another folder brings."""
 
 
@@ -110,6 +113,28 @@ def check_rights(manifests: list[Manifest]) -> None:
     assert all(account["automountServiceAccountToken"] is False for account in accounts)
     for namespace in of_kind(manifests, "Namespace"):
         assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def check_cache(manifests: list[Manifest]) -> None:
+    """Redis asks for the password of a secret, and who has its address has that secret."""
+    for pod in pods(manifests):
+        secret = [
+            volume for volume in pod.spec.get("volumes", []) if volume.get("secret", {}).get("secretName") == SECRET
+        ]
+        asked = [environment(container) for container in pod.containers]
+        knows = any("TOOLFORMER_CACHE_URL" in one for one in asked)
+        assert bool(secret) == (knows or pod.labels[COMPONENT] == "cache"), pod.name
+        if knows:
+            [file] = [one["TOOLFORMER_CACHE_PASSWORD_FILE"] for one in asked]
+            [mount] = [
+                one["mountPath"] for one in pod.containers[0]["volumeMounts"] if one["name"] == secret[0]["name"]
+            ]
+            assert file == f"{mount}/password", pod.name
+        if secret:
+            assert not secret[0]["secret"].get("optional"), pod.name
+    assert not any(one["metadata"]["name"].startswith(SECRET) for one in of_kind(manifests, "Secret")), (
+        "a known password"
+    )
 
 
 def check_limits(manifests: list[Manifest]) -> None:

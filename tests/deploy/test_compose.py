@@ -10,6 +10,7 @@ import httpx
 import pytest
 import yaml
 
+from cli.stage_run.command import STAGES
 from tests.deploy.code_facts import ROOT, app_of, job_variables, packaged, servers, unknown_variables
 from tests.deploy.manifest_checks import check_modules
 
@@ -18,7 +19,7 @@ CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: one for name, one in CONTAINERS.items() if one["image"].startswith("toolformer-")}
 JOBS = {name: one for name, one in OURS.items() if one["image"] == "toolformer-jobs"}
 PINNED = re.compile(r"[a-z0-9./-]+:v?\d+\.\d+\.\d+(-[a-z]+)?")
-MAY_REACH_TOOLS = {"gateway", "redis", "prometheus", "otel-collector"}
+MAY_REACH_TOOLS = {"gateway", "prometheus", "otel-collector"}
 
 
 @pytest.mark.parametrize("name", CONTAINERS)
@@ -67,6 +68,8 @@ def test_tools_are_where_they_are_looked_for(name: str) -> None:
         assert servers()[host].port == int(port)
         assert "ports" not in CONTAINERS[host]
     assert environment["TOOLFORMER_CACHE_URL"].startswith("redis://redis:")
+    assert environment["TOOLFORMER_CACHE_PASSWORD_FILE"] == "/run/cache/password"
+    assert "cache:/run/cache:ro" in CONTAINERS[name]["volumes"]
 
 
 def test_only_gateway_jobs_and_what_measures_reach_the_tools() -> None:
@@ -78,6 +81,17 @@ def test_only_gateway_jobs_and_what_measures_reach_the_tools() -> None:
         assert ("ports" in one) == outside
     for name in servers().keys() - {"gateway"}:
         assert CONTAINERS[name]["networks"] == ["tools"]
+
+
+def test_only_gateway_and_jobs_reach_the_cache_and_its_password() -> None:
+    """Whoever writes to it answers calls for everybody."""
+    assert COMPOSE["networks"]["cache"] == {"internal": True}
+    assert CONTAINERS["redis"]["networks"] == ["cache"]
+    callers = {"gateway", *JOBS}
+    assert {name for name, one in CONTAINERS.items() if "cache" in one["networks"]} == {"redis", *callers}
+    mounted = {name for name, one in CONTAINERS.items() if any("cache:" in volume for volume in one.get("volumes", []))}
+    assert mounted == {"redis", *callers}
+    assert CONTAINERS["redis"]["environment"] == {"CACHE_PASSWORD": None}, "no password of its own is in the file"
 
 
 def test_a_stop_waits_for_the_longest_completion() -> None:
@@ -94,15 +108,16 @@ def test_what_comes_up_by_default_needs_no_profile() -> None:
     assert {on["condition"] for on in CONTAINERS["gateway"]["depends_on"].values()} == {"service_healthy"}
 
 
-@pytest.mark.parametrize("file", ["gpu.env", "tgi.env", "observability.env"])
+@pytest.mark.parametrize("file", sorted(path.name for path in (ROOT / "docker").glob("*.env")))
 def test_settings_files_set_what_exists(file: str) -> None:
     lines = [line for line in (ROOT / "docker" / file).read_text().splitlines() if line and not line.startswith("#")]
     values = dict(line.split("=", 1) for line in lines)
     profile = values.pop("COMPOSE_PROFILES")
     assert any(profile in one.get("profiles", []) for one in CONTAINERS.values())
-    text = (ROOT / "docker-compose.yml").read_text()
+    files = [ROOT / name for name in values.pop("COMPOSE_FILE", "docker-compose.yml").split(":")]
+    text = "".join(path.read_text() for path in files)
     for name in values:
-        assert name in CONTAINERS["gateway"]["environment"] or f"${{{name}:-" in text, name
+        assert re.search(rf"^ +{name}:|\$\{{{name}\b|\b{name}: ", text, re.MULTILINE), name
     if address := values.get("TOOLFORMER_GATEWAY_BACKEND_URL"):
         server, port = address.removeprefix("http://").split(":")
         assert port in CONTAINERS[server]["command"]
@@ -111,7 +126,24 @@ def test_settings_files_set_what_exists(file: str) -> None:
 
 @pytest.mark.parametrize("name", JOBS)
 def test_jobs_run_modules_that_exist(name: str) -> None:
-    check_modules(JOBS[name]["command"])
+    command = JOBS[name]["command"]
+    check_modules(command.split() if isinstance(command, str) else command)
+
+
+def test_every_stage_is_a_job() -> None:
+    assert set(JOBS) == set(STAGES)
+
+
+def test_gpus_go_to_what_computes() -> None:
+    overlay = yaml.safe_load((ROOT / "docker/gpus.yml").read_text())["services"]
+    assert set(overlay) == {"gateway", "question-answering", "translation", "annotate", "filter", "finetune"}
+    for name, one in overlay.items():
+        [device] = one["deploy"]["resources"]["reservations"]["devices"]
+        assert device["capabilities"] == ["gpu"], name
+        assert ("command" in one) == (name in JOBS)
+        if name in JOBS:
+            assert f"--module training_jobs.{name} " in one["command"]
+            check_modules(one["command"].split())
 
 
 def test_prometheus_looks_at_every_server() -> None:

@@ -10,9 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from cli.stage_run.command import STAGES
 from tests.deploy import manifest_checks as checks
 from tests.deploy.code_facts import app_of, servers
-from tests.deploy.manifests import Manifest, folders, is_stack, of_kind, render
+from tests.deploy.manifests import NAME, Manifest, folders, is_stack, of_kind, render
 
 Check = Callable[[list[Manifest]], None]
 CHECKS: list[Check] = [
@@ -25,6 +26,7 @@ CHECKS: list[Check] = [
     checks.check_drains,
     checks.check_job_modules,
     checks.check_shards,
+    checks.check_cache,
 ]
 STACKS = [folder for folder in folders() if is_stack(folder)]
 
@@ -121,6 +123,16 @@ SPOIL: dict[str, tuple[Check, Callable[[list[Manifest]], object]]] = {
             _policy(m, "callers-out")["podSelector"]["matchExpressions"][0]["values"].append("tool"),
         ),
     ),
+    "a gateway without the cache's password": (
+        checks.check_cache,
+        lambda m: _deployment(m, "gateway")["spec"].update(
+            volumes=[one for one in _deployment(m, "gateway")["spec"]["volumes"] if one["name"] != "cache"]
+        ),
+    ),
+    "a Redis that needs none": (
+        checks.check_cache,
+        lambda m: _deployment(m, "redis")["spec"]["volumes"][1]["secret"].update(optional=True),
+    ),
     "no way to the cache": (checks.check_ways, lambda m: _policy(m, "callers-to-cache").update(ingress=[])),
 }
 
@@ -133,6 +145,22 @@ def test_a_spoilt_copy_is_noticed(spoilt: str) -> None:
     spoil(manifests)
     with pytest.raises((AssertionError, KeyError)):
         check(manifests)
+
+
+@pytest.mark.parametrize("folder", ["jobs", "overlays/jobs-gpu"])
+def test_every_stage_has_its_job(folder: str) -> None:
+    names = [one["metadata"]["labels"][NAME] for one in of_kind(render(folder), "Job")]
+    assert sorted(names) == sorted(STAGES)
+
+
+def test_gpt_j_is_made_on_the_papers_eight_cards() -> None:
+    cards = {}
+    for job in of_kind(render("overlays/jobs-gpu"), "Job"):
+        [container] = job["spec"]["template"]["spec"]["containers"]
+        each = int(container["resources"]["limits"].get("nvidia.com/gpu", 0))
+        assert ("--device" in container["args"] or "--device=cuda" in container["args"]) == bool(each)
+        cards[job["metadata"]["labels"][NAME]] = each * job["spec"].get("parallelism", 1)
+    assert {name: number for name, number in cards.items() if number} == {"annotate": 8, "filter": 8, "finetune": 8}
 
 
 def test_a_stage_of_another_number_of_shards_is_noticed() -> None:

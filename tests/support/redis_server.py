@@ -37,13 +37,18 @@ class RedisServer:
         await self.process.wait()
 
 
+def free_port() -> int:
+    """A port that nobody has."""
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
+
 @contextlib.asynccontextmanager
 async def redis_server(port: int = 0, password: str = "s3cret") -> AsyncIterator[RedisServer]:
     """Redis on ``port`` (0: a free one), until left."""
     assert BINARY is not None
-    if not port:
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+    port = port or free_port()
     options = ["--bind", "127.0.0.1", "--port", str(port), "--requirepass", password, "--save", ""]
     process = await asyncio.create_subprocess_exec(BINARY, *options, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None

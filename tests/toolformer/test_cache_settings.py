@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -26,9 +27,10 @@ def test_all_is_read() -> None:
         "TOOLFORMER_CACHE_URL": "redis://:s3cret@cache:6379/1",
         "TOOLFORMER_CACHE_SIZE": "9",
         "TOOLFORMER_CACHE_AGE": "1.5",
+        "TOOLFORMER_CACHE_PASSWORD_FILE": "/run/cache-password",
     }
     settings = CacheSettings.read(environ)
-    assert settings == CacheSettings("redis://:s3cret@cache:6379/1", 9, 1.5)
+    assert settings == CacheSettings("redis://:s3cret@cache:6379/1", 9, 1.5, Path("/run/cache-password"))
     assert "s3cret" not in repr(settings)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -229,4 +231,35 @@ async def test_a_caller_who_leaves_spoils_no_connection() -> None:
 def test_a_url_that_cannot_hold_is_refused(url: str) -> None:
     with pytest.raises(CacheConfigError, match=r"TOOLFORMER_CACHE_URL: .*write redis://") as caught:
         RedisCache(url, size=1, age_s=1)
+    assert "s3cret" not in str(caught.value)
+
+
+async def test_the_password_comes_from_a_file_and_may_change(tmp_path: Path) -> None:
+    file = tmp_path / "password"
+    async with redis_server(password="first one") as server:
+        url = f"redis://127.0.0.1:{server.port}/0"
+        cache = RedisCache(url, size=9, age_s=60, password_file=file, deadline_s=PATIENT_S, cool_down_s=0.05)
+        for written, problem in ((None, "cannot be read"), ("\n", "is empty"), ("wrong", "invalid username-password")):
+            if written is not None:
+                file.write_text(written)
+            with pytest.raises(CacheUnavailable, match=problem) as caught:
+                await cache.ping()
+            assert "wrong" not in str(caught.value)
+            await asyncio.sleep(0.1)
+        file.write_text("first one\n")
+        await cache.put({KEY: "2"})
+        async with Redis.from_url(server.url.replace("first one", "first%20one")) as inside:
+            await inside.config_set("requirepass", "the-next")
+            await inside.client_kill_filter(skipme=True)
+        file.write_text("the-next")
+        with contextlib.suppress(CacheUnavailable):  # a connection of before may be found closed
+            await cache.get([KEY])
+        await asyncio.sleep(0.1)
+        assert await cache.get([KEY]) == ["2"]
+        await cache.aclose()
+
+
+def test_a_password_in_url_and_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CacheConfigError, match=r"TOOLFORMER_CACHE_PASSWORD_FILE: leave one out") as caught:
+        RedisCache("redis://:s3cret@localhost/0", size=1, age_s=1, password_file=tmp_path / "password")
     assert "s3cret" not in str(caught.value)

@@ -123,7 +123,7 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     """Options that say which model, computed how."""
     group = parser.add_argument_group("the model")
     group.add_argument("--model", type=Path, required=required, metavar="DIR", help="a Hugging Face checkpoint: M")
-    group.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (cpu)")
+    group.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (cpu); under torchrun cuda is one for each")
     group.add_argument("--precision", choices=("float32", "bfloat16", "float16"), default="float32")
     group.add_argument("--threads", type=positive, default=1, help="threads of each worker (1); part of the output")
     group.add_argument(
@@ -136,4 +136,6 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
 def model_choice(options: argparse.Namespace) -> ModelChoice:
     """What `add_model`'s options say."""
     served_as = options.served_as or str(options.model)
-    return ModelChoice(options.model, options.device, options.precision, options.threads, options.server, served_as)
+    local_rank = os.environ.get("LOCAL_RANK")  # torchrun sets it, and RANK and WORLD_SIZE, which make a shard of each
+    device = f"cuda:{local_rank}" if options.device == "cuda" and local_rank else options.device
+    return ModelChoice(options.model, device, options.precision, options.threads, options.server, served_as)

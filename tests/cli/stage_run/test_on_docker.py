@@ -13,6 +13,7 @@ from cli.console import CommandError
 from cli.stage_run import command
 from cli.stage_run.compose import ComposeStage
 from cli.stage_run.words import package
+from docker import types
 
 MERGE: dict[str, Any] = {
     "image": "toolformer-jobs", "profiles": ["jobs"], "restart": "no", "init": True, "read_only": True,
@@ -54,7 +55,7 @@ def test_a_container_has_all_that_the_file_says_and_no_more(config: Path) -> Non
         "tmpfs": {"/tmp": "size=64m,noexec"}, "cap_drop": ["ALL"], "security_opt": ["no-new-privileges:true"],
         "log_config": {"type": "json-file", "config": {"max-size": "10m"}}, "network": "toolformer_tools",
         "volumes": ["toolformer_runs:/runs:rw", "/srv/models:/data:ro"], "mem_limit": 2 << 30,
-        "nano_cpus": 1_500_000_000, "pids_limit": 512,
+        "nano_cpus": 1_500_000_000, "pids_limit": 512, "shm_size": None, "device_requests": [],
         "labels": {
             "com.docker.compose.project": "toolformer", "com.docker.compose.service": "merge",
             "com.docker.compose.oneoff": "True",
@@ -73,14 +74,45 @@ def test_arguments_of_ones_own_take_the_place_of_the_files(config: Path, capsys:
     assert "restart" not in printed
 
 
+def test_gpus_that_the_file_reserves_are_asked_for(config: Path) -> None:
+    for device, asked in (
+        ({"driver": "nvidia", "count": -1}, {"driver": "nvidia", "count": -1, "device_ids": []}),
+        ({"driver": "nvidia", "count": 2}, {"driver": "nvidia", "count": 2, "device_ids": []}),
+        ({"device_ids": ["0", "3"]}, {"driver": "", "count": None, "device_ids": ["0", "3"]}),
+    ):
+        reserved = {"resources": {"reservations": {"devices": [{"capabilities": ["gpu"], **device}]}}}
+        merge = {**MERGE, "deploy": reserved, "shm_size": "17179869184"}
+        config.write_text(json.dumps({**CONFIG, "services": {"merge": merge}}))
+        made = ComposeStage("merge", [], None, None).creation()
+        assert made["device_requests"] == [{**asked, "capabilities": [["gpu"]]}]
+        assert made["shm_size"] == 16 << 30
+        assert types.DeviceRequest(**made["device_requests"][0])
+
+
+def test_torchrun_stays_and_a_script_gives_way(config: Path) -> None:
+    torchrun = ["torch.distributed.run", "--nproc-per-node", "gpu", "--module"]
+    script = ["for name in a b; do echo $$name; done; exec python -m training_jobs.merge"]
+    for entrypoint, words, before in (
+        (None, [*torchrun, "training_jobs.merge", "-x"], torchrun),
+        (["sh"], script, []),
+    ):
+        merge = {**MERGE, "entrypoint": entrypoint, "command": words}
+        config.write_text(json.dumps({**CONFIG, "services": {"merge": merge}}))
+        as_it_is, own = (ComposeStage("merge", given, None, None).creation() for given in ([], ["--run", "/x"]))
+        assert as_it_is["command"] == [word.replace("$$", "$") for word in words], "compose writes dollars twice"
+        assert as_it_is["entrypoint"] == entrypoint
+        assert own["command"] == [*before, "training_jobs.merge", "--run", "/x"]
+        assert own["entrypoint"] is None
+
+
 def test_what_cannot_be_started_is_told(config: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="has no job filter; it has merge"):
         ComposeStage("filter", [], None, None)
-    gpu = {"resources": {"reservations": {"devices": [{"driver": "nvidia"}]}}}
+    kinds: dict[str, Any] = {"resources": {"reservations": {"generic_resources": [{}]}}}
     scratch = [{"type": "tmpfs", "target": "/scratch"}]
     for wrong, told in (
         ({"privileged": True}, "privileged"),
-        ({"deploy": gpu}, "deploy.resources.reservations"),
+        ({"deploy": kinds}, "deploy.resources.reservations.generic_resources"),
         ({"volumes": scratch}, "a volume at /scratch that is neither named nor a folder"),
     ):
         config.write_text(json.dumps({**CONFIG, "services": {"merge": {**MERGE, **wrong}}}))

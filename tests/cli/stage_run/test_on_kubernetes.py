@@ -184,7 +184,7 @@ async def test_ctrl_c_deletes_the_job_and_says_so(api: ApiServer) -> None:
     assert not {kind for kind, _ in api.objects} & {"jobs", "pods"}
 
 
-@pytest.mark.parametrize("stage", ["annotate", "execute", "filter", "merge", "finetune", "evaluate"])
+@pytest.mark.parametrize("stage", command.STAGES)
 def test_what_is_printed_is_what_kubernetes_takes(
     stage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -197,6 +197,20 @@ def test_what_is_printed_is_what_kubernetes_takes(
     assert ("Service" in {one["kind"] for one in printed}) == (stage == "finetune")
 
 
+def test_a_script_gives_way_to_arguments_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    """A corpus of one's own texts is not generated before."""
+    assert start("corpus", "--dry-run") == 0
+    [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    assert container["command"] == ["sh", "-euc"]
+    assert "corpus generate" in container["args"][0]
+    assert start("corpus", "--dry-run", "select", "/runs/texts/a.json.gz", "--out", "/runs/run/corpus") == 0
+    [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
+    [container] = job["spec"]["template"]["spec"]["containers"]
+    assert "command" not in container
+    assert container["args"] == ["training_jobs.corpus", "select", "/runs/texts/a.json.gz", "--out", "/runs/run/corpus"]
+
+
 def test_torchrun_stays_before_arguments_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert start("finetune", "--dry-run", "--run", "/x") == 0
     [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
@@ -206,7 +220,7 @@ def test_torchrun_stays_before_arguments_of_ones_own(capsys: pytest.CaptureFixtu
 
 
 def test_a_folder_without_the_job_is_told(tmp_path: Path) -> None:
-    with pytest.raises(CommandError, match="holds no Job for corpus; it has annotate, evaluate, "):
-        start("corpus")
+    with pytest.raises(CommandError, match="holds no Job for corpus; it has none"):
+        start("corpus", "--kustomize", "k8s/base")
     with pytest.raises(CommandError, match="is no folder"):
         start("merge", "--kustomize", str(tmp_path / "none"))
