@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from cli.components import SERVICES
@@ -21,10 +22,10 @@ STAGES = ["corpus", "annotate", "execute", "filter", "merge"]
 FEW = {"DOCUMENTS": "16", "HOLD_OUT": "2"}
 """So few that it is soon done, enough that every tool has a text."""
 MORE = {
-    "DOCUMENTS": "200", "HOLD_OUT": "20", "WORKERS": "2", "MERGE_OPTIONS": "--examples-per-tool 50",
+    "DOCUMENTS": "200", "HOLD_OUT": "20", "WORKERS": "2",
     "FINETUNE_OPTIONS": "--steps 4 --batch 8 --rate 3e-4 --evaluate-every 2", "EVALUATE_OPTIONS": "--count 2",
 }  # fmt: skip
-"""Enough that the filter keeps calls of every tool; MERGE_OPTIONS and the others replace those of the file."""
+"""Enough that the filter keeps calls of every tool."""
 DIGESTS = """
 import hashlib, pathlib, sys
 for folder in ('texts', 'run'):
@@ -69,6 +70,7 @@ def test_from_texts_to_calls_it_is_the_same_bytes_as_without_a_container(
     stack: Stack, services_here: dict[str, str], tmp_path: Path
 ) -> None:
     few = replace(stack, environment=FEW)
+    in_runs(stack, "rm -rf /runs/*")
     try:
         few.compose("--profile", "jobs", "up", "--no-build", "merge", seconds=1800)
         words = ["run", "--rm", "-v", f"{stack.project}_runs:/runs:ro", "--entrypoint", "python", "toolformer-jobs"]
@@ -91,18 +93,32 @@ def test_from_texts_to_calls_it_is_the_same_bytes_as_without_a_container(
 
 
 def test_from_texts_to_a_toolformer_that_is_evaluated(stack: Stack) -> None:
-    """Every stage, with a few steps of finetuning; then the gateway serves what came of it and is asked."""
-    trained = replace(stack, environment=MORE)
+    """Every stage with the file's own commands and some steps of finetuning; then the gateway serves the result."""
+    making = replace(stack, environment=MORE)
     serving = replace(stack, environment={**MORE, "TOOLFORMER_MODEL": "/runs/toolformer/model"})
+    in_runs(stack, "rm -rf /runs/*")
     try:
-        trained.compose("--profile", "jobs", "up", "--no-build", "finetune", seconds=1800)
-        for stage in [*STAGES, "finetune"]:
-            assert inspect(trained.compose("--profile", "jobs", "ps", "-aq", stage))["State"]["ExitCode"] == 0, stage
-        [kept] = [json.loads(line) for line in trained.compose(*IN_RUNS, "cat /runs/run/merge/summary.json | tr -d '\\n'")]
+        making.compose("--profile", "jobs", "up", "--no-build", "finetune", seconds=1800)
+        ended = making.compose("--profile", "jobs", "ps", "-a", "--format", "{{.Service}} {{.ExitCode}}").splitlines()
+        assert {f"{stage} 0" for stage in [*STAGES, "finetune"]} <= set(ended)
+        merged = json.loads(in_runs(stack, "cat /runs/run/merge/summary.json"))["tools"]
+        assert all(merged[tool]["calls of it in C*"] for tool in SERVICES), merged
+        assert len(in_runs(stack, "cat /runs/run/corpus/held_out.jsonl").splitlines()) == int(MORE["HOLD_OUT"])
+        assert '"step": 4' in in_runs(stack, "cat /runs/toolformer/curve.jsonl")
+
         serving.compose("up", "--no-build", "--no-deps", "--wait", "gateway", seconds=300)
-        said = serving.compose("--profile", "jobs", "run", "--rm", "--no-deps", "-T", "evaluate", seconds=900)
-        for tool in SERVICES:
-            assert tool in said
+        served = httpx.get(f"{stack.url}/v1/models", timeout=60).json()["data"][0]["id"]
+        assert served == "model", "the folder's name"
+        serving.compose("--profile", "jobs", "run", "--rm", "--no-deps", "-T", "evaluate", seconds=900)
+        results = json.loads(in_runs(stack, "cat /runs/evaluation/results.json"))
+        assert results["label"] == served
+        assert {score["suite"] for score in results["scores"]}
     finally:
-        trained.compose("--profile", "jobs", "rm", "--stop", "--force", *STAGES, "finetune")
+        making.compose("--profile", "jobs", "rm", "--stop", "--force", *STAGES, "finetune")
         stack.compose("up", "--no-build", "--no-deps", "--wait", "gateway", seconds=300)
+
+
+def in_runs(stack: Stack, command: str) -> str:
+    """What a shell prints that has the stages' volume."""
+    words = ["run", "--rm", "-v", f"{stack.project}_runs:/runs", "--entrypoint", "sh", "toolformer-jobs", "-c"]
+    return docker(*words, command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import io
 import json
 import os
@@ -15,6 +16,7 @@ from tests.training_jobs.stages.counting import CountJob, corpus, count
 from tests.training_jobs.stages.killing import finish, kill_at_random, start, wait_for
 from training_jobs.stages.chunks import plan
 from training_jobs.stages.errors import StageError
+from training_jobs.stages.models import add_model, model_choice
 from training_jobs.stages.parts import Parts
 from training_jobs.stages.progress import StageProgress
 from training_jobs.stages.ranks import Shard
@@ -188,3 +190,13 @@ def test_a_killed_worker_is_told_and_nothing_done_is_lost(tmp_path: Path) -> Non
     count(source, tmp_path / "undisturbed.jsonl")
     assert count(source, target)
     assert target.read_bytes() == (tmp_path / "undisturbed.jsonl").read_bytes()
+
+
+def test_under_torchrun_each_process_has_its_own_gpu_and_shard(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser = argparse.ArgumentParser()
+    add_model(parser)
+    for name, value in {"LOCAL_RANK": "3", "RANK": "11", "WORLD_SIZE": "16"}.items():
+        monkeypatch.setenv(name, value)
+    for given, device in (("cuda", "cuda:3"), ("cuda:0", "cuda:0"), ("cpu", "cpu")):
+        assert model_choice(parser.parse_args(["--model", "M", "--device", given])).device == device
+    assert Shard.read(os.environ) == Shard(11, 16)
