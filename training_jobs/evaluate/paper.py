@@ -27,5 +27,6 @@ def figure(suite: str, model: str) -> float | None:
 
 
 def decoding(suite: str, k: int) -> dict[str, float] | None:
-    """Table 9 for ``suite``: percent right at ``k`` (``all``), and percent of examples with calls (``calls``)."""
+    """Table 9 for ``suite`` at ``k``: percent right of ``all`` examples, of those ``with`` a call and
+    ``without`` (absent where there is none), and percent of examples with ``calls``."""
     return next((dict(row) for row in _figures()["decoding"].get(suite, ()) if row["k"] == k), None)

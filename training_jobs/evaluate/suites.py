@@ -151,7 +151,12 @@ _ALL: Final = (
     Suite("squad", "SQuAD", "LAMA", "completion", FIRST_FIVE, _NO_SEARCH, ("lama/Squad/*.jsonl",), lama.read_squad),
     Suite("google-re", "Google-RE", "LAMA", "completion", FIRST_FIVE, _NO_SEARCH, ("lama/Google_RE/*.jsonl",),
           lama.read_google_re),
-    Suite("t-rex", "T-REx", "LAMA", "completion", FIRST_FIVE, _NO_SEARCH, ("lama/TREx/*.jsonl",), lama.read_t_rex),
+    Suite("t-rex", "T-REx", "LAMA", "completion", FIRST_FIVE, _NO_SEARCH,
+          ("lama/relations.jsonl", "lama/TREx/*.jsonl"), lama.read_t_rex),
+    Suite("google-re-sentences", "Google-RE, sentences", "LAMA, sentences", "completion", FIRST_FIVE, _NO_SEARCH,
+          ("lama/Google_RE/*.jsonl",), lama.read_google_re_sentences),
+    Suite("t-rex-sentences", "T-REx, sentences", "LAMA, sentences", "completion", FIRST_FIVE, _NO_SEARCH,
+          ("lama/TREx/*.jsonl",), lama.read_t_rex_sentences),
     Suite("asdiv", "ASDiv", "math", _WORD, FIRST_NUMBER, (), ("asdiv/ASDiv.xml",), word_problems.read_asdiv),
     Suite("svamp", "SVAMP", "math", _WORD, FIRST_NUMBER, (), ("svamp/SVAMP.json",), word_problems.read_svamp),
     Suite("mawps", "MAWPS", "math", _WORD, FIRST_NUMBER, (), ("mawps/*.json",), word_problems.read_mawps),
@@ -195,7 +200,8 @@ TEXTS: Final[Mapping[str, tuple[str, tuple[str, ...]]]] = {
 }
 """Texts whose perplexity is measured: their title and their files in the data folder."""
 
-_TABLES: Final = {"LAMA": "lama", "math": "math", "QA": "qa", "MLQA": "mlqa", "MLQA, all English": "mlqa",
+_TABLES: Final = {"LAMA": "lama", "LAMA, sentences": "lama-sentences",
+                  "math": "math", "QA": "qa", "MLQA": "mlqa", "MLQA, all English": "mlqa",
                   "temporal": "temporal", "own": "own", "tools": "tools"}  # fmt: skip
 
 
@@ -203,7 +209,7 @@ def _sets() -> dict[str, tuple[str, ...]]:
     found: dict[str, list[str]] = {}
     for suite in _ALL:
         found.setdefault(_TABLES[suite.table], []).append(suite.name)
-        if suite.table not in ("own", "tools"):
+        if suite.table not in ("own", "tools", "LAMA, sentences"):
             found.setdefault("paper", []).append(suite.name)
     found["paper"] += ["wikitext", "ccnet"]
     found["text"] = ["wikitext", "ccnet"]

@@ -163,13 +163,14 @@ def _decoding(outcomes: Sequence[Outcome]) -> Table:
         for outcome in outcomes:
             for score in sorted((one for one in outcome.scores if one.suite == name), key=lambda one: one.condition):
                 known = paper.decoding(name, score.condition.k)
-                told = f"{known['all']} ({known['calls']} %)" if known else _NONE
+                told = [str(known.get(name, _NONE)) if known else _NONE for name in ("all", "with", "without", "calls")]
                 share = f"{100 * score.with_calls.n / max(1, score.all.n):.1f}"
                 rows.append((
                     title, outcome.label, str(score.condition.k), str(score.condition.max_calls), score.all.told,
-                    score.with_calls.told, score.without_calls.told, share, told,
+                    score.with_calls.told, score.without_calls.told, share, *told,
                 ))  # fmt: skip
-    heading = ("suite", "", "k", "max calls", "all", "with calls", "without", "calls, %", "paper: all (calls)")
+    ours = ("all", "with calls", "without", "calls, %")
+    heading = ("suite", "", "k", "max calls", *ours, *(f"paper: {name}" for name in ours))
     return Table("How freely calls may start (table 9)", heading, tuple(rows))
 
 

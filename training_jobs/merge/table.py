@@ -12,8 +12,17 @@ from training_jobs.records import KEPT, Annotated
 
 THRESHOLDS: Final = (0.5, 1.0, 2.0)
 """``tau_f`` of the paper's Table 2, in nats."""
+PAPER: Final = {
+    "QA": (51_987, 18_526, 5_135),
+    "WikiSearch": (207_241, 60_974, 13_944),
+    "Calculator": (3_680, 994, 138),
+    "Calendar": (61_811, 20_587, 3_007),
+    "MT": (3_156, 1_034, 229),
+}
+"""The paper's Table 2: examples of each tool in C* at `THRESHOLDS`."""
 UNFIT: Final = ("looks ahead",)
 """Verdicts that no threshold changes, though the gain is known."""
+_NONE: Final = "-"
 
 
 @dataclass(slots=True)
@@ -58,11 +67,14 @@ class ToolCounts:
 
 def rows(counts: dict[str, ToolCounts]) -> tuple[list[str], list[list[str]]]:
     """Heading and rows of the table, for print and page."""
-    heading = ["tool", "texts", "candidates", *(f"gain ≥ {threshold:g}" for threshold in THRESHOLDS), "kept", "in C*"]
+    gains = [f"gain ≥ {threshold:g}" for threshold in THRESHOLDS]
+    heading = ["tool", "texts", "candidates", *gains, "kept", "in C*", *(f"paper: {gain}" for gain in gains)]
     body = [
         [
             tool,
             *(f"{number:,}" for number in (one.texts, one.candidates, *one.texts_at, one.texts_kept, one.merged_texts)),
+            *(f"{number:,}" for number in PAPER.get(tool, ())),
+            *(_NONE for _ in THRESHOLDS if tool not in PAPER),
         ]
         for tool, one in counts.items()
     ]

@@ -46,17 +46,30 @@ def write_all(data: Path) -> Path:
     ])  # fmt: skip
     lines(data / "lama/Google_RE/place_of_birth_test.jsonl", [
         {"masked_sentences": ["Ana Kos is a potter .", "She was born in [MASK] ."], "obj_label": "Bled",
-         "obj_aliases": ["Bled, Slovenia", ""], "uuid": "g1"},
-        {"masked_sentences": ["Born in [MASK] , she left ."], "obj_label": "Bled", "obj_aliases": [], "uuid": "g2"},
+         "obj_aliases": ["Bled, Slovenia", ""], "uuid": "g1", "sub_label": "Ana Kos"},
+        {"masked_sentences": ["Born in [MASK] , she left ."], "obj_label": "Bled", "obj_aliases": [], "uuid": "g2",
+         "sub_label": "Eva Kos"},
+    ])  # fmt: skip
+    lines(data / "lama/Google_RE/date_of_birth_test.jsonl", [
+        {"masked_sentences": ["Ana Kos (born [MASK]) ."], "obj_label": "1941", "obj_aliases": [], "uuid": "g3",
+         "sub_label": "Ana Kos"},
+    ])  # fmt: skip
+    lines(data / "lama/relations.jsonl", [
+        {"relation": "P106", "template": "[X] is a [Y] by profession ."},
+        {"relation": "P101", "template": "[X] works in the field of [Y] ."},
+    ])  # fmt: skip
+    lines(data / "lama/TREx/P101.jsonl", [
+        {"uuid": "t3", "obj_label": "logic", "sub_label": "Ana Kos", "predicate_id": "P101", "evidences": [
+            {"obj_surface": "logician", "masked_sentence": "A [MASK] she was."}]},
     ])  # fmt: skip
     lines(data / "lama/TREx/P106.jsonl", [
-        {"uuid": "t1", "obj_label": "pottery", "predicate_id": "P106", "evidences": [
+        {"uuid": "t1", "obj_label": "pottery", "sub_label": "Eva", "predicate_id": "P106", "evidences": [
             {"obj_surface": "potter", "masked_sentence": "[MASK] by trade, she stayed a [MASK]."},
             {"obj_surface": "potter", "masked_sentence": "Ana was a [MASK] "},
         ]},
-        {"uuid": "t1", "obj_label": "pottery", "predicate_id": "P106", "evidences": [
+        {"uuid": "t1", "obj_label": "pottery", "sub_label": "Eva", "predicate_id": "P106", "evidences": [
             {"obj_surface": "potter", "masked_sentence": "Eva was a [MASK]."}]},
-        {"uuid": "t2", "obj_label": "pottery", "predicate_id": "P106", "evidences": [
+        {"uuid": "t2", "obj_label": "pottery", "sub_label": "Eva", "predicate_id": "P106", "evidences": [
             {"obj_surface": "potter", "masked_sentence": "A [MASK] was she."}]},
     ])  # fmt: skip
     (data / "asdiv").mkdir(parents=True)

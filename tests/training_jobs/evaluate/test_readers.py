@@ -29,8 +29,20 @@ COMPLETE = "Please complete the following text so that it is factually correct:"
     ("suite", "prompts", "answers", "left_out"),
     [
         ("squad", [f"{COMPLETE} The gate is painted"], [("green",)], 1),
-        ("google-re", [f"{COMPLETE} Ana Kos is a potter . She was born in"], [("Bled", "Bled, Slovenia")], 1),
-        ("t-rex", [f"{COMPLETE} Ana was a", f"{COMPLETE} Eva was a"], [("pottery", "potter")] * 2, 1),
+        (
+            "google-re",
+            [f"{COMPLETE} Ana Kos was born in", f"{COMPLETE} Eva Kos was born in"],
+            [("Bled", "Bled, Slovenia"), ("Bled",)],
+            1,
+        ),
+        ("t-rex", [f"{COMPLETE} Ana Kos works in the field of"], [("logic",)], 3),
+        (
+            "google-re-sentences",
+            [f"{COMPLETE} Ana Kos is a potter . She was born in"],
+            [("Bled", "Bled, Slovenia")],
+            2,
+        ),
+        ("t-rex-sentences", [f"{COMPLETE} Ana was a", f"{COMPLETE} Eva was a"], [("pottery", "potter")] * 2, 2),
         (
             "asdiv",
             [
@@ -134,7 +146,7 @@ def test_texts(data: Path) -> None:
 def test_barred_tools_and_rules_are_the_papers() -> None:
     bars = {name: suite.barred for name, suite in SUITES.items()}
     words = {name: suite.rule.limit for name, suite in SUITES.items()}
-    for name in ("squad", "google-re", "t-rex"):
+    for name in ("squad", "google-re", "t-rex", "google-re-sentences", "t-rex-sentences"):
         assert (bars[name], words[name]) == (("WikiSearch",), 5)
     for name in ("webqs", "nq", "triviaqa"):
         assert (bars[name], words[name]) == (("QA",), 20)
@@ -157,7 +169,9 @@ def test_barred_tools_and_rules_are_the_papers() -> None:
         ("squad", '{"a": 1}\n', ":1: masked_sentences: is missing; is this the file of another suite?"),
         ("squad", '{"masked_sentences": ["[MASK]."], "obj_label": "x", "id": 5}\n', ":1: id: must be str, not int"),
         ("squad", "{", ":1: is not JSON"),
-        ("t-rex", '{"evidences": [{}]}\n', r":1: evidences\[0\]: masked_sentence: is missing"),
+        ("t-rex-sentences", '{"evidences": [{}]}\n', r":1: evidences\[0\]: masked_sentence: is missing"),
+        ("t-rex", '{"predicate_id": "P1"}\n', ":1: predicate_id: there is no template of P1; give relations.jsonl too"),
+        ("google-re", "{}", "has another name than LAMA's files"),
         ("asdiv", "<a>", "is not XML"),
         ("asdiv", "<a></a>", "holds no Problem"),
         ("asdiv", "<a><Problem><Body>b</Body></Problem></a>", "problem 1: Body, Question and Answer must all be there"),

@@ -1,6 +1,8 @@
 """LAMA (Petroni et al., 2019), its SQuAD, Google-RE and T-REx subsets as published; TempLAMA (Dhingra et al., 2022).
 
-Kept is what ends with the mask, so that a model reading left to right can fill it in (section 4.2.1).
+Kept is what ends with the mask, so that a model reading left to right can fill it in (section 4.2.1). Facts of T-REx
+and Google-RE are asked by LAMA's templates, as its own program asks them; or by the sentences that state them
+(``sentences``), of which few end with the mask.
 """
 
 from __future__ import annotations
@@ -18,6 +20,13 @@ _MASK: Final = "[MASK]"
 _MASK_FINAL: Final = re.compile(r"\s*\[MASK\]\s*\.?\s*$")
 _BLANK_FINAL: Final = re.compile(r"\s*_X_\s*\.?\s*$")
 NOT_FINAL: Final = "the mask is not at the end"
+_TEMPLATE_FINAL: Final = re.compile(r"\s*\[Y\]\s*\.?\s*$")
+_GOOGLE_RE: Final = {
+    "date_of_birth_test": "[X] (born [Y]).",
+    "place_of_birth_test": "[X] was born in [Y] .",
+    "place_of_death_test": "[X] died in [Y] .",
+}
+"""LAMA's templates; those of T-REx stand in its file of relations, these in its program."""
 
 
 def read_squad(paths: Sequence[Path]) -> LoadedSuite:
@@ -26,11 +35,52 @@ def read_squad(paths: Sequence[Path]) -> LoadedSuite:
 
 
 def read_google_re(paths: Sequence[Path]) -> LoadedSuite:
+    """``Google_RE/*_test.jsonl``, a fact a line, each asked by LAMA's template of its file's relation."""
+    examples, left_out = [], 0
+    for path in paths:
+        template = _GOOGLE_RE.get(path.stem)
+        if template is None:
+            raise SuiteError(f"{path}: has another name than LAMA's files, by which the template is known: "
+                             f"{', '.join(f'{name}.jsonl' for name in _GOOGLE_RE)}")  # fmt: skip
+        for row in json_lines(path):
+            if (text := _filled(template, row)) is None:
+                left_out += 1
+                continue
+            answers = tuple(dict.fromkeys((row.get("obj_label", str), *row.strings("obj_aliases"))))
+            examples.append(Example(row.get("uuid", str), text, answers, split=path.stem))
+    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+
+def read_t_rex(paths: Sequence[Path]) -> LoadedSuite:
+    """``TREx/P*.jsonl``, a fact a line, each asked by its relation's ``template`` in ``relations.jsonl``."""
+    templates: dict[str, str] = {}
+    facts: list[Row] = []
+    for path in paths:
+        for row in json_lines(path):
+            if "template" in row.fields:
+                templates[row.get("relation", str)] = row.get("template", str)
+            else:
+                facts.append(row)
+    examples, left_out = [], 0
+    for row in facts:
+        relation = row.get("predicate_id", str)
+        if relation not in templates:
+            raise SuiteError(f"{row.where}: predicate_id: there is no template of {relation}; give relations.jsonl too")
+        if (text := _filled(templates[relation], row)) is None:
+            left_out += 1
+            continue
+        examples.append(
+            Example(f"{relation}-{row.get('uuid', str)}", text, (row.get("obj_label", str),), split=relation)
+        )
+    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+
+def read_google_re_sentences(paths: Sequence[Path]) -> LoadedSuite:
     """``Google_RE/*_test.jsonl``: as SQuAD, with ``obj_aliases``. Several sentences are one text."""
     return _masked(paths, lambda row: row.get("uuid", str))
 
 
-def read_t_rex(paths: Sequence[Path]) -> LoadedSuite:
+def read_t_rex_sentences(paths: Sequence[Path]) -> LoadedSuite:
     """``TREx/P*.jsonl``: a fact a line, with the sentences that state it (``evidences``).
 
     A fact is asked with its first mask-final sentence, one in which the object stands only once if there is such. Right
@@ -66,6 +116,13 @@ def read_templama(paths: Sequence[Path]) -> LoadedSuite:
             answers = tuple(dict.fromkeys(answer.get("name", str) for answer in row.rows("answer")))
             examples.append(Example(row.get("id", str), _BLANK_FINAL.sub("", query), answers, date=_middle_of(row)))
     return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+
+def _filled(template: str, row: Row) -> str | None:
+    """The template about the row's subject, up to the mask; ``None`` where more follows."""
+    if not _TEMPLATE_FINAL.search(template):
+        return None
+    return _TEMPLATE_FINAL.sub("", template).replace("[X]", row.get("sub_label", str))
 
 
 def _masked(paths: Sequence[Path], name: Callable[[Row], str]) -> LoadedSuite:
