@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -14,7 +16,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from rich.console import Console
 
 from cli.components import load_registry
-from cli.console import CommandError, write
+from cli.console import CommandError, printable, write
 from cli.highlight import CallHighlighter
 from cli.sse import EventTooLarge, read_events
 from toolformer.credentials import gateway_credentials
@@ -31,7 +33,10 @@ class ToolCall(BaseModel):
 
 
 class _Choice(BaseModel):
+    index: int = 0
     text: str | None = None
+    finish_reason: str | None = None
+    timed_out: bool = False
     tool_calls: list[ToolCall] | None = None
 
 
@@ -76,14 +81,14 @@ class CompletionPrinter:
         for span in self._highlighter.feed(text):
             write(self._console, span.text, "bold cyan" if span.is_call else "")
 
-    def end(self, failed_calls: Sequence[ToolCall]) -> None:
-        """End the text; calls without a result stand nowhere in it and are told on standard error."""
+    def end(self, notes: Sequence[str]) -> None:
+        """End the text; ``notes`` say on standard error what it cannot: calls without a result, why it is cut."""
         for span in self._highlighter.flush() if self._highlighter else ():
             write(self._console, span.text)
         write(self._console, "\n")
-        notes = Console(stderr=True, highlight=False)
-        for call in failed_calls:
-            write(notes, f"{call.tool}({call.input}) had no result: {call.error}\n", "yellow")
+        errors = Console(stderr=True, highlight=False)
+        for note in notes:
+            write(errors, f"{note}\n", "yellow")
 
 
 async def stream_completion(url: str, body: Mapping[str, Any], printer: CompletionPrinter, *, seconds: float) -> None:
@@ -98,6 +103,35 @@ async def stream_completion(url: str, body: Mapping[str, Any], printer: Completi
     Raises:
         CommandError: nobody answers, the request is refused, or the stream breaks off or reports an error.
     """
+    async with _answer(url, {**body, "stream": True}, seconds) as response:
+        await _print_stream(response.aiter_bytes(), printer)
+
+
+async def print_completions(url: str, body: Mapping[str, Any], *, as_json: bool, seconds: float) -> None:
+    """Ask for all choices at once and print them one after the other, or the gateway's JSON as it is.
+
+    Raises:
+        CommandError: as `stream_completion`.
+    """
+    async with _answer(url, body, seconds) as response:
+        content = await response.aread()
+    try:
+        choices = _Chunk.model_validate_json(content).choices
+    except ValidationError:
+        raise CommandError(f"what answers is no gateway: {content[:200]!r}") from None
+    if as_json:
+        print(json.dumps(json.loads(content), indent=2))
+    else:
+        for choice in choices:
+            print(f"[{choice.index}]{printable(choice.text or '')}")
+    for choice in choices:
+        for note in _notes(choice, choice.text or ""):
+            print(f"[{choice.index}] {printable(note)}", file=sys.stderr)
+
+
+@contextlib.asynccontextmanager
+async def _answer(url: str, body: Mapping[str, Any], seconds: float) -> AsyncIterator[httpx.Response]:
+    """The gateway's answer to a request that it accepted; its content may still be under way."""
     # A proxy that the environment names is for other machines.
     local = urlsplit(url).hostname in _LOOPBACK
     try:
@@ -105,15 +139,12 @@ async def stream_completion(url: str, body: Mapping[str, Any], printer: Completi
             asyncio.timeout(seconds),
             httpx.AsyncClient(timeout=httpx.Timeout(seconds, connect=5.0), trust_env=not local) as client,
             client.stream(
-                "POST",
-                f"{url.rstrip('/')}/v1/completions",
-                json={**body, "stream": True},
-                headers=gateway_credentials(),
+                "POST", f"{url.rstrip('/')}/v1/completions", json=body, headers=gateway_credentials()
             ) as response,
         ):
             if response.status_code != httpx.codes.OK:
                 raise CommandError(_refusal(response.status_code, await response.aread()))
-            await _print_stream(response.aiter_bytes(), printer)
+            yield response
     except TimeoutError:
         raise CommandError(f"the completion took longer than {seconds:g} s; allow more with --timeout") from None
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
@@ -130,20 +161,31 @@ async def stream_completion(url: str, body: Mapping[str, Any], printer: Completi
 
 
 async def _print_stream(chunks: AsyncIterator[bytes], printer: CompletionPrinter) -> None:
-    failed: list[ToolCall] = []
+    text, notes = "", list[str]()
     try:
         async for data in read_events(chunks):
             if data == "[DONE]":
                 return
             for choice in _choices(data):
                 if choice.text:
+                    text += choice.text
                     printer.text(choice.text)
-                failed += [call for call in choice.tool_calls or [] if call.error]
+                notes += _notes(choice, text)
         raise CommandError("the stream ended before the completion did; the gateway's log says why")
     except EventTooLarge as error:
         raise CommandError(f"what answers is no gateway: {error}") from None
     finally:
-        printer.end(failed)
+        printer.end(notes)
+
+
+def _notes(choice: _Choice, text: str) -> list[str]:
+    """What ``text``, of which ``choice`` is the end, does not show: failed calls, and why it is cut or empty."""
+    notes = [f"{call.tool}({call.input}) had no result: {call.error}" for call in choice.tool_calls or [] if call.error]
+    if choice.finish_reason == "length":
+        notes.append("cut off by the time limit" if choice.timed_out else "cut off: --max-tokens allows no more")
+    if choice.finish_reason is not None and not text.strip():
+        notes.append("the text is empty: the model wrote nothing, or the tokens went into a call that was not finished")
+    return notes
 
 
 def _choices(data: str) -> list[_Choice]:

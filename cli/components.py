@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from cli.console import CommandError
+from toolformer.names import did_you_mean, find_name
 from toolformer.tools import Tool, ToolConfigError, ToolRegistry
 
 SERVICES: Final = {
@@ -96,7 +97,7 @@ def service_components(
     if chosen is None:
         tools = [tool for tool in registry if _is_ours(tool, packaged)]
     else:
-        tools = [registry.get(name) for name in dict.fromkeys(_tool_name(name, registry) for name in chosen)]
+        tools = [registry.get(name) for name in dict.fromkeys(_startable(name, registry) for name in chosen)]
     return [_service_component(tool, packaged, environ) for tool in tools]
 
 
@@ -220,13 +221,22 @@ def _is_ours(tool: Tool, packaged: ToolRegistry) -> bool:
     return tool.name in SERVICES and tool.name in packaged and packaged.get(tool.name).url == tool.url
 
 
-def _tool_name(name: str, registry: ToolRegistry) -> str:
-    for tool in registry.names():
-        service = SERVICES.get(tool)
-        if service is not None and name.lower() in (tool.lower(), service):
-            return tool
-    known = ", ".join(SERVICES[tool] for tool in registry.names() if tool in SERVICES)
-    raise CommandError(f"--tools: there is no service {name!r} to start; use some of: {known}")
+def tool_name(name: str) -> str:
+    """The tool that a person means, who may call it by its service's name; others stay as they are."""
+    return next((tool for tool, service in SERVICES.items() if find_name(name, [service])), name)
+
+
+def tool_names(listed: str) -> list[str]:
+    """The tools of a list with commas between them."""
+    return [tool_name(name.strip()) for name in listed.split(",") if name.strip()]
+
+
+def _startable(name: str, registry: ToolRegistry) -> str:
+    known = [tool for tool in registry.names() if tool in SERVICES]
+    if found := find_name(tool_name(name), known):
+        return found
+    hint = did_you_mean(name, known)
+    raise CommandError(f"--tools: there is no service of a tool {name!r}; {hint}use some of: {', '.join(known)}")
 
 
 def _service_component(tool: Tool, packaged: ToolRegistry, environ: Mapping[str, str]) -> Component:

@@ -6,11 +6,14 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Final
 
+from cli.console import CommandError
 from cli.stack import services_up
 from cli.stage_run.command import STAGES
 from cli.stage_run.command import main as run_stage
+from toolformer.names import did_you_mean
 from training_jobs.stages.__main__ import main as run_stages
 from training_jobs.stages.__main__ import make_parser
 
@@ -26,6 +29,9 @@ def main(arguments: Sequence[str]) -> int:
     """
     if (arguments and arguments[0] in STAGES) or any(word.split("=")[0] == "--on" for word in arguments):
         return run_stage(arguments)
+    first = arguments[0] if arguments else ""
+    if not first.startswith("-") and not Path(first).exists() and (hint := did_you_mean(first, STAGES)):
+        raise CommandError(f"there is no stage and no file {first!r}; {hint}the stages: {', '.join(STAGES)}")
     options = make_parser().parse_args(arguments)
     with contextlib.ExitStack() as stack:
         if options.up:

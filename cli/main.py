@@ -27,19 +27,31 @@ app = typer.Typer(
     If something is amiss: `toolformer doctor`.""",
 )
 jobs = typer.Typer(
-    no_args_is_help=True, help="The stages that make a model that uses tools: `toolformer jobs pretrain --help`."
+    name="jobs",
+    no_args_is_help=True,
+    help="The stages that make a model that uses tools: `toolformer jobs pretrain --help`.",
 )
 index = typer.Typer(
-    no_args_is_help=True, help="Search indexes: `toolformer index wiki --pages bundled --index var/wiki`."
+    name="index", no_args_is_help=True, help="Search indexes: `toolformer index wiki --pages bundled --index var/wiki`."
 )
+
+MODELS_HELP = """A folder with a Hugging Face checkpoint to serve: GPT-J, or another causal model that transformers
+    loads with plain attention and a key-value cache, such as Llama or GPT-2 (slower). By default models/gptj-tools."""
 
 Url = Annotated[
     str | None,
     typer.Option(envvar="TOOLFORMER_GATEWAY_URL", help="The gateway's address; by default this machine's port 8080."),
 ]
-Date = Annotated[
-    dt.datetime | None, typer.Option(formats=["%Y-%m-%d"], metavar="YYYY-MM-DD", help="The day tools take for today.")
-]
+
+
+def _day(text: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"{text!r} is no day: write year, month and day, such as 2030-01-31") from None
+
+
+Date = Annotated[dt.date | None, typer.Option(parser=_day, metavar="YYYY-MM-DD", help="The day tools take for today.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -63,7 +75,7 @@ def _options(
 def up(
     tools: Annotated[
         str | None,
-        typer.Option(metavar="NAME,...", help="Tool services to start, such as `calculator,calendar`; by default all."),
+        typer.Option(metavar="NAME,...", help="Tool services to start, such as `Calculator,Calendar`; by default all."),
     ] = None,
     port: Annotated[
         int | None, typer.Option(min=0, max=65535, help="The gateway's port, 8080 by default; 0 takes a free one.")
@@ -73,7 +85,7 @@ def up(
     ] = None,
     model: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", exists=True, file_okay=False, help="A Hugging Face GPT-J checkpoint to serve."),
+        typer.Option(metavar="DIR", exists=True, file_okay=False, help=MODELS_HELP),
     ] = None,
     gateway: Annotated[bool, typer.Option("--gateway/--no-gateway", help="Whether to start the gateway.")] = True,
     sample: Annotated[bool, typer.Option("--sample", help="Stream a sample completion once ready.")] = False,
@@ -87,17 +99,17 @@ def up(
     Examples:
 
     - `toolformer up --sample`
-    - `toolformer up --tools calculator,calendar --port 9000 --grpc-port 9001`
+    - `toolformer up --tools Calculator,Calendar --port 9000 --grpc-port 9001`
     - `TOOLFORMER_CALCULATOR_PORT=9101 toolformer up`
     """
-    from cli.components import gateway_component, load_registry, service_components
+    from cli.components import gateway_component, load_registry, service_components, tool_names
     from cli.console import CommandError
     from cli.up import up as run_until_stopped
 
     for option, given in (("--sample", sample), ("--grpc-port", grpc_port is not None)):
         if given and not gateway:
             raise CommandError(f"{option} needs the gateway: leave out --no-gateway")
-    chosen = None if tools is None else [name.strip() for name in tools.split(",") if name.strip()]
+    chosen = None if tools is None else tool_names(tools)
     components = service_components(load_registry(os.environ), chosen, os.environ)
     if gateway:
         components.append(gateway_component(components, os.environ, port=port, grpc_port=grpc_port, model=model))
@@ -120,6 +132,18 @@ def complete(
     ] = None,
     max_tokens: Annotated[int, typer.Option(min=1, help="Tokens the model may make.")] = 64,
     temperature: Annotated[float, typer.Option(min=0, max=2, help="0 takes the likeliest token each time.")] = 0.0,
+    top_k: Annotated[
+        int | None, typer.Option(min=1, help="With a temperature: choose among that many likeliest tokens.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="With a temperature: repeats the same text.")] = None,
+    stop: Annotated[
+        list[str] | None, typer.Option(metavar="TEXT", help="End before this text; again for more, up to 4.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, help="How many completions; printed at the end, numbered.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the gateway's JSON, with calls and counts.")] = False,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The served model's name, to be sure of it.")
+    ] = None,
     date: Date = None,
     echo: Annotated[
         bool | None,
@@ -130,16 +154,20 @@ def complete(
 ) -> None:
     """Complete a text, streamed from a running gateway; tool calls stand in the text in colour.
 
+    Why a text is empty or cut, and which calls had no result, goes to standard error. The status is 0 for a
+    completion, cut or not; 1 where there is none or it broke off; 2 for wrong options; 130 after Ctrl-C.
+
     Examples:
 
     - `toolformer complete "Each of the 24 boxes holds 17 books, so together they hold"`
     - `toolformer complete "Today is" --tools Calendar --date 2030-01-31`
-    - `cat prompt.txt | toolformer complete - --no-tools`
+    - `toolformer complete "Today is" --n 3 --temperature 0.8 --seed 1 --stop "."`
+    - `cat prompt.txt | toolformer complete - --no-tools --json`
     """
     import sys
 
-    from cli.complete import CompletionPrinter, read_prompt, stream_completion
-    from cli.components import DEFAULT_URL
+    from cli.complete import CompletionPrinter, print_completions, read_prompt, stream_completion
+    from cli.components import DEFAULT_URL, tool_names
     from cli.console import CommandError
 
     if no_tools and tools is not None:
@@ -147,13 +175,21 @@ def complete(
     prompt = read_prompt(text)
     body: dict[str, Any] = {"prompt": prompt, "max_tokens": max_tokens, "temperature": temperature}
     if no_tools or tools is not None:
-        body["tools"] = [name.strip() for name in (tools or "").split(",") if name.strip()]
+        body["tools"] = tool_names(tools or "")
     optional = {
         "max_calls": max_calls,
         "api_top_k": api_top_k,
-        "tool_context": {"date": date.date().isoformat()} if date else None,
+        "top_k": top_k,
+        "seed": seed,
+        "stop": stop or None,
+        "n": n if n > 1 else None,
+        "model": model,
+        "tool_context": {"date": date.isoformat()} if date else None,
     }
     body |= {name: value for name, value in optional.items() if value is not None}
+    if as_json or n > 1:
+        asyncio.run(print_completions(url or DEFAULT_URL, body, as_json=as_json, seconds=timeout))
+        return
     printer = CompletionPrinter(echo=prompt if (sys.stdout.isatty() if echo is None else echo) else None)
     asyncio.run(stream_completion(url or DEFAULT_URL, body, printer, seconds=timeout))
 
@@ -174,7 +210,7 @@ def call(
     """
     from cli.tool_commands import call_tool
 
-    asyncio.run(call_tool(tool, text, date.date() if date else None))
+    asyncio.run(call_tool(tool, text, date))
 
 
 @app.command()
@@ -251,45 +287,73 @@ def fetch(
     raise typer.Exit(status)
 
 
-def _forward(parent: typer.Typer, name: str, module: str, told: str, shown: str | None = None) -> None:
+def _forward(parent: typer.Typer, name: str, module: str, summary: str, *examples: str) -> None:
     """Add a subcommand whose options are those of ``module``'s own ``main(arguments)`` (a package's ``__main__``).
 
-    ``shown`` is the job that ``module`` runs, where that is another."""
+    ``examples`` are for a module whose help has none."""
+    command = f"toolformer {name}" if parent is app else f"toolformer {parent.info.name} {name}"
 
     def run(context: typer.Context) -> None:
+        from cli.forwarded import shown_as
+
         found = importlib.import_module(module)
         if hasattr(found, "__path__"):
             found = importlib.import_module(f"{module}.__main__")
         main: Callable[[list[str]], int | None] = found.main
-        raise typer.Exit(main(list(context.args)) or 0)
+        with shown_as(command, [f"{command} {example}" for example in examples]):
+            raise typer.Exit(main(list(context.args)) or 0)
 
-    run.__doc__ = f"{told} Runs `python -m {shown or module}`, which has the options: `--help` lists them."
+    run.__doc__ = summary
     settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
     parent.command(name, context_settings=settings)(run)
 
 
 _forward(app, "evaluate", "training_jobs.evaluate", "Benchmarks and held-out prompts against a served model.")
-_forward(app, "reproduce", "cli.reproduce", "The whole loop, from texts to the table of results; goes on where it was.")
-_forward(jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.")
-_forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.")
-_forward(jobs, "copying", "training_jobs.base.copying", "Whether a base model copies: if not, no call helps it.")
-_forward(jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.")
+_forward(
+    app, "reproduce", "cli.reproduce", "The whole loop, from texts to the table of results; goes on where it was.",
+    "--out RUN", "--setting short --out RUN",
+)  # fmt: skip
+_forward(
+    jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.",
+    "generate --help", "texts.jsonl --run RUN",
+)  # fmt: skip
+_forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.", "--out DIR")
+_forward(
+    jobs, "copying", "training_jobs.base.copying", "Whether a base model copies: if not, no call helps it.",
+    "--model models/base",
+)  # fmt: skip
+_forward(
+    jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.",
+    "--out DIR --documents 200",
+)  # fmt: skip
 _forward(
     jobs, "run", "cli.jobs_run",
     "From texts to C*: all stages, one after the other; or one: `run STAGE --on local|docker|k8s`.",
-    "training_jobs.stages",
 )  # fmt: skip
-_forward(jobs, "annotate", "training_jobs.annotate", "Ask a model where calls may stand in texts, and which.")
-_forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.")
-_forward(jobs, "filter", "training_jobs.filter", "Keep the calls that help to predict what follows.")
-_forward(jobs, "merge", "training_jobs.merge", "Put the kept calls into their texts: C*, its table and page.")
-_forward(jobs, "report", "training_jobs.report", "Show what a run kept: table, examples, a page to look at.")
+_forward(
+    jobs, "annotate", "training_jobs.annotate", "Ask a model where calls may stand in texts, and which.",
+    "--run RUN --model models/base", "--run RUN --model models/base --tools Calculator Calendar",
+)  # fmt: skip
+_forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.", "--run RUN")
+_forward(
+    jobs, "filter", "training_jobs.filter", "Keep the calls that help to predict what follows.",
+    "--run RUN --model models/base", "--run RUN --tau 0.5 --tau MT=0.2",
+)  # fmt: skip
+_forward(
+    jobs, "merge", "training_jobs.merge", "Put the kept calls into their texts: C*, its table and page.", "--run RUN"
+)
+_forward(
+    jobs, "report", "training_jobs.report", "Show what a run kept: table, examples, a page to look at.", "--run RUN"
+)
 _forward(jobs, "compare", "training_jobs.evaluate.compare", "Results of several evaluations beside each other.")
 _forward(jobs, "finetune", "training_jobs.finetune", "Finetune a model on C*, or on C for the baseline.")
 _forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.")
-_forward(index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.")
-app.add_typer(jobs, name="jobs")
-app.add_typer(index, name="index")
+_forward(
+    index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.",
+    "--pages bundled --index var/wiki",
+)  # fmt: skip
+app.add_typer(jobs)
+app.add_typer(index)
 
 
 def main() -> None:

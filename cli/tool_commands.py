@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.components import load_registry
+from cli.components import load_registry, tool_name
 from cli.console import CommandError, printable
+from toolformer.names import find_name
 from toolformer.tool_client import ToolClient
 
 _PLAIN_WIDTH = 200
@@ -24,8 +25,9 @@ async def call_tool(name: str, text: str, date: dt.date | None) -> None:
     Raises:
         CommandError: the tool has no answer; code and message say why.
     """
-    async with ToolClient(load_registry(os.environ)) as client:
-        result = await client.call(name, text, date=date)
+    registry = load_registry(os.environ)
+    async with ToolClient(registry) as client:
+        result = await client.call(find_name(tool_name(name), registry.names()) or name, text, date=date)
     if result.error is not None:
         raise CommandError(f"{result.error.code}: {result.error.message}")
     print(printable(result.output or ""))

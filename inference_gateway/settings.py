@@ -30,6 +30,9 @@ class GatewaySettings(BaseSettings):
         BUNDLED_MODEL, alias=_MODEL, description="directory of a Hugging Face checkpoint; remote: of its tokenizer.json"
     )
     model_name: str | None = Field(None, min_length=1, description="its name for clients; by default the directory's")
+    model_description: str | None = Field(
+        None, description="what it is and knows, for people; by default what its directory's description.txt says"
+    )
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="cpu, cuda or cuda:<number>")
     dtype: Literal["float32", "bfloat16"] = "float32"
     compiled_step: bool = Field(
@@ -92,6 +95,20 @@ class GatewaySettings(BaseSettings):
             return cls()
         except ValidationError as error:
             raise SettingsError("\n".join(map(_explain, error.errors()))) from error
+
+    def describe_model(self) -> str | None:
+        """What the model is and knows, in a sentence or two for people; ``None`` if nobody wrote that down.
+
+        Raises:
+            SettingsError: if the model's ``description.txt`` cannot be read.
+        """
+        file = self.model / "description.txt"
+        if self.model_description is not None or not file.is_file():
+            return self.model_description or None
+        try:
+            return " ".join(file.read_text(encoding="utf-8").split()) or None
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(f"{file}: cannot be read as UTF-8 text: {error}") from error
 
 
 def variable(field: str) -> str:

@@ -29,6 +29,8 @@ from pydantic import (
     model_validator,
 )
 
+from toolformer.names import did_you_mean, find_name
+
 PACKAGED_TOOLS: Final = Path(__file__).with_name("tools.toml")
 """The tools that come with the project."""
 
@@ -53,7 +55,8 @@ class UnknownTool(KeyError):  # noqa: N818 - reads as what happened, as KeyError
         self.known = tuple(known)
 
     def __str__(self) -> str:  # KeyError would show the bare name in quotes
-        return f"there is no tool {self.name!r}; the tools are: {', '.join(self.known) or 'none'}"
+        hint = did_you_mean(self.name, self.known)
+        return f"there is no tool {self.name[:100]!r}; {hint}the tools are: {', '.join(self.known) or 'none'}"
 
 
 def _base_url(text: str) -> str:
@@ -210,13 +213,21 @@ class ToolRegistry:
         except KeyError:
             raise UnknownTool(name, self.names()) from None
 
+    def named(self, name: str) -> Tool:
+        """The tool that a person calls ``name``: capitals and underscores do not count, other than in text.
+
+        Raises:
+            UnknownTool: if there is none.
+        """
+        return self.get(find_name(name, self._tools) or name)
+
     def select(self, names: Iterable[str] | None) -> tuple[Tool, ...]:
-        """The tools called ``names``, each once, in that order; ``None`` means all.
+        """The tools that people call ``names``, each once, in that order; ``None`` means all.
 
         Raises:
             UnknownTool: if a name is not known.
         """
-        return tuple(self) if names is None else tuple(self.get(name) for name in dict.fromkeys(names))
+        return tuple(self) if names is None else tuple(dict.fromkeys(self.named(name) for name in names))
 
     def __iter__(self) -> Iterator[Tool]:
         return iter(self._tools.values())

@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from cli.console import CommandError
+from toolformer.names import did_you_mean, find_name
 
 BUNDLED: Final = Path(__file__).with_name("parts.toml")
 
@@ -119,10 +120,10 @@ def choose(parts: Mapping[str, Part], names: Sequence[str]) -> list[Part]:
     Raises:
         CommandError: a name is unknown.
     """
-    unknown = [name for name in names if name not in parts]
-    if unknown:
-        raise CommandError(f"there is no part {unknown[0]!r}; there are {', '.join(parts)}")
-    return [parts[name] for name in dict.fromkeys(names)]
+    for name in names:
+        if find_name(name, parts) is None:
+            raise CommandError(f"there is no part {name!r}; {did_you_mean(name, parts)}there are {', '.join(parts)}")
+    return [parts[name] for name in dict.fromkeys(find_name(name, parts) or name for name in names)]
 
 
 def _sizes(name: str, table: Any) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -25,6 +25,7 @@ class Model(BaseModel):
     created: int = Field(description="When it was loaded, in Unix seconds.")
     owned_by: Literal["toolformer"] = "toolformer"
     max_model_len: int = Field(description="Tokens of one sequence: prompt, completion and tools' results.")
+    description: str | None = Field(description="What it is and knows, for people.")
 
 
 class ModelList(BaseModel):
@@ -86,12 +87,22 @@ class GatewayReadiness(BaseModel):
 
 
 def operation_routes(gateway: Gateway) -> APIRouter:
-    """The routes about ``gateway`` itself."""
+    """The routes about ``gateway`` itself.
+
+    Raises:
+        SettingsError: if the model's description cannot be read.
+    """
     router = APIRouter()
+    description = gateway.settings.describe_model()
 
     def served() -> Model:
         backend = gateway.ready_backend()
-        return Model(id=backend.model_name, created=gateway.loaded_at, max_model_len=backend.max_model_len)
+        return Model(
+            id=backend.model_name,
+            created=gateway.loaded_at,
+            max_model_len=backend.max_model_len,
+            description=description,
+        )
 
     @router.get("/v1/models", summary="List models", tags=["models"], responses=documented_errors(503))
     async def models() -> ModelList:

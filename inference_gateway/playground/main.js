@@ -1,7 +1,8 @@
 // The page: what is asked for, and the run that answers it.
 
 import { Refused, answer, chunks } from "./events.js";
-import { $, drawCalls, drawProblem, drawText, duration, element } from "./view.js";
+import { link, restore } from "./link.js";
+import { $, counts, drawCalls, drawProblem, drawText, element, ending } from "./view.js";
 
 // One for each tool, shown where the gateway offers it.
 const EXAMPLES = {
@@ -46,7 +47,7 @@ function explain(error) {
   if (!(error instanceof Refused)) {
     const unreachable = error instanceof TypeError;
     return unreachable
-      ? drawProblem("The gateway cannot be reached.", "Is it still running? What has been written so far is kept.")
+      ? drawProblem("The gateway cannot be reached.", "Is it still running? The text so far stays.")
       : drawProblem("The completion broke off.", error.message);
   }
   if (error.status === 401) {
@@ -58,33 +59,45 @@ function explain(error) {
   return drawProblem("The gateway did not accept that.", error.message);
 }
 
+let wanted = restore(); // tools that a link names
+
+function toolBox({ name, ready, description }) {
+  const label = element("label", "", ready ? "" : "down");
+  label.title = description;
+  const box = element("input");
+  const before = $("tools").querySelector(`input[value="${name}"]`);
+  Object.assign(box, { type: "checkbox", checked: wanted?.includes(name) ?? before?.checked ?? true, value: name });
+  label.append(box, ` ${name}`);
+  return label;
+}
+
+function exampleItem(text) {
+  const button = Object.assign(element("button", text, "quiet"), { type: "button" });
+  button.addEventListener("click", () => {
+    $("prompt").value = text;
+    $("form").requestSubmit();
+  });
+  const item = element("li");
+  item.append(button);
+  return item;
+}
+
 async function listTools() {
   const [{ data: models }, { data: tools }] = await Promise.all(
     ["v1/models", "v1/tools"].map(async (path) => answer(await fetch(path, { headers: headers() }))),
   );
-  $("model").textContent = `${models[0].id}, ${models[0].max_model_len.toLocaleString("en")} tokens`;
-  const unchecked = new Set([...$("tools").querySelectorAll("input:not(:checked)")].map((box) => box.value));
-  $("tools").replaceChildren(
-    $("tools").querySelector("legend"),
-    ...tools.map((tool) => {
-      const label = element("label", "", tool.ready ? "" : "down");
-      label.title = tool.ready ? tool.description : tool.reason;
-      const box = element("input");
-      Object.assign(box, { type: "checkbox", checked: !unchecked.has(tool.name), value: tool.name });
-      label.append(box, ` ${tool.name}`);
-      return label;
-    }),
-  );
-  $("examples").replaceChildren(
-    ...tools.filter(({ name }) => name in EXAMPLES).map(({ name }) => {
-      const button = Object.assign(element("button", name, "quiet"), { type: "button", title: EXAMPLES[name] });
-      button.addEventListener("click", () => {
-        $("prompt").value = EXAMPLES[name];
-        $("form").requestSubmit();
-      });
-      return button;
-    }),
-  );
+  const [model] = models;
+  $("model").textContent = `${model.id}, ${model.max_model_len.toLocaleString("en")} tokens`;
+  $("about").hidden = !model.description;
+  $("about").textContent = model.description ?? "";
+  $("tools").replaceChildren($("tools").querySelector("legend"), ...tools.map(toolBox));
+  wanted = null;
+  const down = tools.filter(({ ready }) => !ready).map(({ name, reason }) => `${name} is down: ${reason}.`);
+  $("down").hidden = !down.length;
+  $("down").textContent = down.join(" ");
+  const shown = tools.filter(({ name }) => name in EXAMPLES).map(({ name }) => exampleItem(EXAMPLES[name]));
+  $("examples").hidden = !shown.length;
+  $("examples").querySelector("ul").replaceChildren(...shown);
 }
 
 let listed = false;
@@ -103,30 +116,23 @@ async function showTools() {
 
 let running = null;
 
-async function complete() {
-  running?.abort();
-  if (!listed) await showTools(); // the gateway was not up yet, or asked for a key
-  const run = new AbortController();
-  running = run;
-  const body = request();
+// One completion, drawn into `column` as it comes. `saw` is shown its text and its calls.
+async function completeInto(column, body, run, saw) {
+  const part = (name) => column.querySelector(`.${name}`);
   const calls = [];
-  let text = "", pending = null, usage = null, first = null, drawing = false;
+  let text = "", pending = null, usage = null, ended = null, first = null, drawing = false;
   const began = performance.now();
   const draw = () => {
     drawing = false;
-    if (running === run || running === null) drawText(body.prompt, text, calls, pending);
+    if (running !== run && running !== null) return; // a newer run has the page
+    drawText(part("text"), body.prompt, text, calls, pending);
+    saw(text, calls);
   };
   // Tokens come faster than the screen shows them.
   const drawSoon = () => drawing || ((drawing = true), requestAnimationFrame(draw));
 
-  $("result").hidden = false;
-  $("text").setAttribute("aria-busy", "true");
-  $("run").textContent = "Stop";
-  $("run").classList.add("stop");
-  $("status").textContent = "";
-  $("curl").textContent = curl(body);
-  drawProblem();
-  drawCalls(calls);
+  part("text").setAttribute("aria-busy", "true");
+  part("ending").textContent = part("counts").textContent = "";
   draw();
   try {
     const stream = { stream: true, stream_tool_events: true, stream_options: { include_usage: true } };
@@ -134,33 +140,62 @@ async function complete() {
       method: "POST", headers: headers(), signal: run.signal, body: JSON.stringify({ ...body, ...stream }),
     });
     for await (const chunk of chunks(response)) {
-      for (const { text: piece, tool_event: told } of chunk.choices) {
+      for (const choice of chunk.choices) {
+        const { text: piece, tool_event: event } = choice;
         text += piece;
         if (piece) first ??= performance.now() - began;
-        if (!told) continue;
-        pending = told.type === "call_started" ? told : null;
-        if (told.type === "call_finished") drawCalls((calls.push(told), calls));
+        if (choice.finish_reason) ended = choice;
+        if (!event) continue;
+        pending = event.type === "call_started" ? event : null;
+        if (event.type === "call_finished") calls.push(event);
       }
       usage = chunk.usage ?? usage;
       drawSoon();
     }
-    const counts = usage ? [`${usage.completion_tokens} tokens made`, `${usage.tool_tokens} from tools`] : [];
-    const times = [`first text after ${duration(first ?? 0)}`, `${duration(performance.now() - began)} in all`];
-    $("status").textContent = [...counts, ...times].join(" · ");
+    calls.splice(0, Infinity, ...(ended?.tool_calls ?? calls));
+    if (ended) part("ending").textContent = ending(text, ended, usage, body.max_tokens);
+    part("counts").textContent = counts(usage, first, performance.now() - began);
   } catch (error) {
-    if (running !== run) return; // a newer run has the page
-    if (error.name === "AbortError") $("status").textContent = "Stopped; the gateway has freed what it held.";
+    if (running !== run) return;
+    if (error.name === "AbortError") part("ending").textContent = "Stopped.";
     else explain(error);
   } finally {
     if (running === run) {
-      running = null;
       pending = null;
       draw();
-      $("text").setAttribute("aria-busy", "false");
-      $("run").textContent = "Complete";
-      $("run").classList.remove("stop");
+      part("text").setAttribute("aria-busy", "false");
     }
   }
+}
+
+async function complete() {
+  running?.abort();
+  if (!listed) await showTools(); // the gateway was not up yet, or asked for a key
+  const run = new AbortController();
+  running = run;
+  const body = request();
+  const both = $("compare").checked;
+  history.replaceState(null, "", link());
+
+  $("result").hidden = false;
+  $("without").hidden = $("with").querySelector("h2").hidden = !both;
+  $("columns").classList.toggle("two", both);
+  $("run").textContent = "Stop";
+  $("run").classList.add("stop");
+  $("curl").textContent = curl(body);
+  drawProblem();
+  const saw = (text, calls) => {
+    $("raw-text").textContent = body.prompt + text;
+    drawCalls(calls);
+  };
+  const runs = [completeInto($("with"), body, run, saw)];
+  if (both) runs.push(completeInto($("without"), { ...body, tools: [] }, run, () => {}));
+  $("columns").scrollIntoView({ block: "nearest" });
+  await Promise.all(runs);
+  if (running !== run) return;
+  running = null;
+  $("run").textContent = "Complete";
+  $("run").classList.remove("stop");
 }
 
 $("form").addEventListener("submit", (event) => {
@@ -176,10 +211,20 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) $("form").requestSubmit();
   if (event.key === "Escape") running?.abort();
 });
-$("api_key").addEventListener("change", showTools);
-$("copy").addEventListener("click", async () => {
-  await navigator.clipboard.writeText($("curl").textContent);
-  $("copy").textContent = "Copied";
-  setTimeout(() => ($("copy").textContent = "Copy"), 1500);
+addEventListener("hashchange", () => {
+  wanted = restore() ?? [...$("tools").querySelectorAll("input")].map((box) => box.value);
+  showTools();
 });
+$("api_key").addEventListener("change", showTools);
+
+function copies(id, text) {
+  const label = $(id).textContent;
+  $(id).addEventListener("click", async () => {
+    await navigator.clipboard.writeText(text());
+    $(id).textContent = "Copied";
+    setTimeout(() => ($(id).textContent = label), 1500);
+  });
+}
+copies("copy", () => $("curl").textContent);
+copies("link", link);
 showTools();

@@ -1,4 +1,4 @@
-// Drawing a completion: its text with each call as a chip at the place where it stands.
+// Drawing a completion: its text with each call as a chip at the place where it stands, and why the text ended.
 
 export const $ = (id) => document.getElementById(id);
 
@@ -8,16 +8,15 @@ export function element(name, text = "", className = "") {
 
 export const duration = (ms) => (ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 
+// Errors of calls that were never sent to their tool.
+const refused = (call) => /^(unfinished_call|input_too_long|no_result_asked|repeated_call):/.test(call.error ?? "");
+
 function chip(call, state) {
   const made = element("span", "", `chip ${state}`);
   made.append(element("b", call.tool), ` ${call.input}`);
-  if (state === "calling") {
-    made.append(" …");
-    made.title = "the sequence waits for the tool's answer";
-  } else {
-    made.append(state === "done" ? ` → ${call.output} ` : " → no answer ", element("small", duration(call.duration_ms)));
-    if (call.error) made.title = call.error;
-  }
+  if (state === "calling") made.append(" …");
+  else if (refused(call)) made.append(" → not made");
+  else made.append(state === "done" ? ` → ${call.output} ` : " → no answer ", element("small", duration(call.duration_ms)));
   return made;
 }
 
@@ -32,7 +31,7 @@ function callLength(characters, call) {
 }
 
 // `calls` are finished, `pending` is the one that is made now; offsets count characters, not UTF-16 units.
-export function drawText(prompt, text, calls, pending) {
+export function drawText(target, prompt, text, calls, pending) {
   const characters = Array.from(text);
   const parts = [element("span", prompt, "given")];
   let at = 0;
@@ -42,8 +41,35 @@ export function drawText(prompt, text, calls, pending) {
   }
   parts.push(characters.slice(at).join(""));
   if (pending) parts.push(" ", chip(pending, "calling"));
-  $("text").replaceChildren(...parts);
-  $("raw-text").textContent = prompt + text;
+  target.replaceChildren(...parts);
+}
+
+function callEnding(call) {
+  if (call.error.startsWith("unfinished_call:")) return `A call of ${call.tool} ran out of tokens and was not made.`;
+  const why = call.error.replace(/^\w+: /, "");
+  return refused(call) ? `A call of ${call.tool} was refused: ${why}.` : `${call.tool} gave no answer: ${why}.`;
+}
+
+// Why a text ended, in words; `ended` is the last chunk's choice, `usage` the counts.
+export function ending(text, ended, usage, limit) {
+  const lost = ended.tool_calls.filter((call) => call.error !== null).map(callEnding);
+  if (!lost.length && usage?.rolled_back_tokens) lost.push("A call ran out of tokens and was not made.");
+  if (text.trim() === "" && !lost.length) lost.push("The model wrote no text.");
+  const said = {
+    stop: "The model ended its text here.",
+    length: ended.timed_out
+      ? "Cut off: the time limit was reached."
+      : usage && usage.completion_tokens < limit
+        ? "Cut off: the model's memory for one text is full."
+        : `Cut off after ${limit} tokens; for more, raise the length in the settings.`,
+  };
+  return [...lost, said[ended.finish_reason]].join(" ");
+}
+
+export function counts(usage, first, all) {
+  const made = usage ? [`${usage.completion_tokens} tokens written`, `${usage.tool_tokens} from tools`] : [];
+  const times = first === null ? [] : [`first text after ${duration(first)}`];
+  return [...made, ...times, `${duration(all)} in all`].join(" · ");
 }
 
 export function drawCalls(calls) {

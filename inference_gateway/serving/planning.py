@@ -126,8 +126,7 @@ def _tool_names(names: Sequence[str] | None, registry: ToolRegistry) -> tuple[st
     try:
         return tuple(tool.name for tool in registry.select(names))
     except UnknownTool as unknown:
-        message = f"there is no tool {unknown.name[:100]!r}; the tools are: {', '.join(unknown.known) or 'none'}"
-        raise ApiError(422, message, param="tools", code="unknown_tool") from unknown
+        raise ApiError(422, str(unknown), param="tools", code="unknown_tool") from unknown
 
 
 async def _encode(prompts: Sequence[Prompt], backend: Backend) -> list[tuple[int, ...]]:

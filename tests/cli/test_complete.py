@@ -44,6 +44,50 @@ async def test_every_option_reaches_the_gateway() -> None:
     ]
 
 
+async def test_further_options_reach_the_gateway_and_tools_have_one_spelling() -> None:
+    options = ["--tools", "calculator,question_answering", "--seed", "3", "--stop", ".", "--stop", "!", "--top-k", "7"]
+    async with gateway([STREAM]) as served:
+        assert (await run("complete", "Hi", *options, "--model", "m", "--url", served.url))[0] == 0
+    asked = served.asked[0]
+    assert (asked["seed"], asked["stop"], asked["top_k"], asked["model"]) == (3, [".", "!"], 7, "m")
+    assert asked["tools"] == ["Calculator", "QA"]
+
+
+ANSWER = {
+    "id": "cmpl-1",
+    "choices": [
+        {"index": 0, "text": " 4.", "finish_reason": "stop", "tool_calls": []},
+        {"index": 1, "text": "", "finish_reason": "length", "tool_calls": []},
+    ],
+}
+
+
+async def test_several_completions_are_numbered_or_json() -> None:
+    async with gateway([json.dumps(ANSWER).encode()]) as served:
+        status, out, log = await run("complete", "Hi", "--n", "2", "--url", served.url)
+        json_status, as_json, _ = await run("complete", "Hi", "--json", "--url", served.url)
+    assert (status, out) == (0, "[0] 4.\n[1]\n")
+    assert log.startswith("[1] cut off: --max-tokens allows no more\n[1] the text is empty: ")
+    assert (json_status, json.loads(as_json)) == (0, ANSWER)
+    assert [("stream" in asked, asked.get("n")) for asked in served.asked] == [(False, 2), (False, None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "said"),
+    [
+        ("", {"finish_reason": "length"}, "the text is empty: the model wrote nothing, or the tokens went into a call"),
+        (" 4", {"finish_reason": "length"}, "cut off: --max-tokens allows no more\n"),
+        (" 4", {"finish_reason": "length", "timed_out": True}, "cut off by the time limit\n"),
+    ],
+)
+async def test_why_a_text_is_empty_or_cut_is_said(text: str, end: dict[str, object], said: str) -> None:
+    last = {"choices": [{"index": 0, "text": "", "tool_calls": [], **end}]}
+    async with gateway([chunk(text) + b"data: " + json.dumps(last).encode() + b"\n\n" + DONE]) as served:
+        status, out, log = await run("complete", "2 + 2 =", "--url", served.url)
+    assert (status, out) == (0, f"{text}\n")
+    assert said in log
+
+
 async def test_an_api_key_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     async with gateway([STREAM]) as served:
         printer = CompletionPrinter(None, Console(file=io.StringIO()))

@@ -33,6 +33,44 @@ async def test_every_command_shows_examples(command: str) -> None:
     assert f"toolformer {command}" in out
 
 
+FORWARDED = [
+    ("evaluate", "--suites"),
+    ("reproduce", "--out"),
+    ("jobs annotate", "--model"),
+    ("jobs execute", "--patience"),
+    ("jobs filter", "--tau"),
+    ("jobs merge", "--run"),
+    ("jobs compare", "--out"),
+    pytest.param("jobs corpus", "--run", marks=pytest.mark.slow),
+    pytest.param("jobs run", "--up", marks=pytest.mark.slow),
+    pytest.param("jobs base", "--texts", marks=pytest.mark.slow),
+    pytest.param("jobs copying", "--model", marks=pytest.mark.slow),
+    pytest.param("jobs demonstrations", "--documents", marks=pytest.mark.slow),
+    pytest.param("jobs report", "--run", marks=pytest.mark.slow),
+    pytest.param("jobs finetune", "--texts", marks=pytest.mark.slow),
+    pytest.param("jobs pretrain", "--corpus", marks=pytest.mark.slow),
+    ("index wiki", "--pages"),
+]
+
+
+@pytest.mark.parametrize(("command", "option"), FORWARDED)
+async def test_help_of_jobs_looks_like_the_rest(command: str, option: str) -> None:
+    status, out, log = await run(*command.split(), "--help", env={"COLUMNS": "120"})
+    assert (status, log) == (0, "")
+    assert f"Usage: toolformer {command}" in " ".join(out.split())
+    assert "Examples:" in out
+    assert f"toolformer {command}" in out.partition("Examples:")[2]
+    assert option in out
+    assert "╭" in out
+    assert "python -m" not in out
+
+
+async def test_lists_of_commands_say_what_each_does() -> None:
+    for command in ([], ["jobs"], ["index"]):
+        _, out, _ = await run(*command, "--help")
+        assert "python -m" not in out
+
+
 async def test_version() -> None:
     status, out, _ = await run("--version")
     assert status == 0

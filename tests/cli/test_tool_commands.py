@@ -52,6 +52,22 @@ async def test_a_call_prints_the_answer_or_why_there_is_none(environment: dict[s
     assert rows["WikiSearch"][2] == "down:"
 
 
+async def test_a_tool_is_known_by_any_of_its_spellings(environment: dict[str, str]) -> None:
+    for name in ("calculator", "CALCULATOR", "Calculator"):
+        assert await run("call", name, "400 / 1400", env=environment) == (0, "0.29\n", "")
+    status, _, log = await run("call", "Calculater", "1", env=environment)
+    assert status == 1
+    assert "did you mean 'Calculator'?" in log
+    assert "did you mean 'Calendar'?" in (await run("up", "--tools", "Calender", env=environment))[2]
+    assert "did you mean 'annotate'?" in (await run("jobs", "run", "anotate", env=environment))[2]
+
+
+async def test_a_day_that_is_none_is_refused_in_plain_words() -> None:
+    status, _, log = await run("call", "Calendar", "--date", "2030-13-01", env={"COLUMNS": "120"})
+    assert status == 2
+    assert "'2030-13-01' is no day: write year, month and day" in log
+
+
 async def test_a_bad_date_is_refused_by_name() -> None:
     status, out, log = await run("call", "Calendar", "--date", "yesterday")
     assert (status, out) == (2, "")

@@ -23,7 +23,7 @@ from inference_gateway.settings import GatewaySettings
 from tests.inference_gateway.http_harness import bearer, gateway, scripted_backend, serving, tools_at
 from tests.toolformer import tool_service
 
-PAGE = {"/", *(f"/playground/{name}" for name in ("style.css", "main.js", "view.js", "events.js"))}
+PAGE = {"/", *(f"/playground/{name}" for name in ("style.css", "main.js", "view.js", "events.js", "link.js"))}
 PAGE |= {"/docs", *(f"/docs/{name}" for name in ("base.css", "api.css", "api.js"))}
 OPEN = PAGE | {"/health", "/ready", "/openapi.json", "/metrics"}
 

@@ -128,7 +128,7 @@ async def _ask(
     asked = conditions(options.k, options.max_calls)
     reach = Reach(options.deadline, options.attempts)
     async with ServedModel(options.gateway, options.model, reach, options.concurrency) as model:
-        tools = tuple(options.tools or model.tools.names)
+        tools = model.named_tools(options.tools)
         if any(not condition.disabled for condition in asked):
             model.check_tools(tools)
         settings["model"] = model.name

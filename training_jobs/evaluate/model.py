@@ -11,6 +11,7 @@ from typing import Any, Final, Self
 import httpx
 
 from toolformer.credentials import gateway_credentials
+from toolformer.names import did_you_mean, find_name
 from training_jobs.evaluate.answers import Call
 from training_jobs.evaluate.conditions import Condition
 
@@ -96,6 +97,11 @@ class ServedModel:
     async def __aexit__(self, *_: object) -> None:
         await self._client.aclose()
 
+    def named_tools(self, given: Sequence[str] | None) -> tuple[str, ...]:
+        """The gateway's spelling of the tools that a person calls ``given``, all of them for ``None``; an unknown one
+        stays as it is, for `check_tools`."""
+        return self.tools.names if given is None else tuple(find_name(one, self.tools.names) or one for one in given)
+
     def check_tools(self, wanted: Sequence[str]) -> None:
         """Make sure that calls can be answered.
 
@@ -106,7 +112,8 @@ class ServedModel:
             raise ModelTrouble(f"{self.url} is no gateway of this project and calls no tools: give --k 0")
         if unknown := [name for name in wanted if name not in self.tools.names]:
             raise ModelTrouble(
-                f"--tools: the gateway has no {unknown[0]!r}; its tools are: {', '.join(self.tools.names)}"
+                f"--tools: the gateway has no {unknown[0]!r}; {did_you_mean(unknown[0], self.tools.names)}"
+                f"its tools are: {', '.join(self.tools.names)}"
             )
         if down := [f"{name} ({self.tools.not_ready[name]})" for name in wanted if name in self.tools.not_ready]:
             raise ModelTrouble(

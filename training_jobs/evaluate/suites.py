@@ -9,6 +9,7 @@ from typing import Final
 
 from demo_world.splits import stable_hash
 from demo_world.suites import TOOLS
+from toolformer.names import did_you_mean, find_name
 from training_jobs.evaluate.dateset import dateset
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
 from training_jobs.evaluate.own import own_suite, tool_suite
@@ -229,9 +230,11 @@ def named(names: Sequence[str]) -> tuple[str, ...]:
     """
     found: dict[str, None] = {}
     for name in names:
-        if name not in SETS and name not in SUITES and name not in TEXTS:
+        known = find_name(name, [*SETS, *SUITES, *TEXTS])
+        if known is None:
             raise SuiteError(
-                f"--suites: there is no {name!r}; sets: {', '.join(SETS)}; suites: {', '.join([*SUITES, *TEXTS])}"
+                f"--suites: there is no {name!r}; {did_you_mean(name, [*SETS, *SUITES, *TEXTS])}"
+                f"sets: {', '.join(SETS)}; suites: {', '.join([*SUITES, *TEXTS])}"
             )
-        found |= dict.fromkeys(SETS.get(name, (name,)))
+        found |= dict.fromkeys(SETS.get(known, (known,)))
     return tuple(found)

@@ -81,8 +81,7 @@ def strictness(options: argparse.Namespace, registry: ToolRegistry, costs: dict[
     Raises:
         UnknownTool: if ``--tau`` names a tool that is not there.
     """
-    tau = dict(options.tau)
-    registry.select([name for name in tau if name])
+    tau = {name and registry.named(name).name: least for name, least in options.tau}
     return Strictness(tau, options.cost_weight, costs, options.given_inputs)
 
 
