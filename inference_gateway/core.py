@@ -7,8 +7,9 @@ not cancelled."""
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Final, Literal
 
 FinishReason = Literal["stop", "length", "timeout", "error"]
 
@@ -17,7 +18,12 @@ FinishReason = Literal["stop", "length", "timeout", "error"]
 class SamplingParams:
     """How the next token is chosen. ``temperature`` 0 is greedy; ``top_p`` in (0, 1]; ``top_k`` keeps that many most
     likely tokens (0: all); ``seed`` makes sampling repeatable. ``frequency_penalty`` is taken off a token's logit for
-    each time it was made, ``presence_penalty`` once if it was; ``logit_bias`` adds to the logits of token ids."""
+    each time it was made, ``presence_penalty`` once if it was; ``logit_bias`` adds to the logits of token ids.
+
+    As vLLM defines them: ``repetition_penalty`` divides the positive logits of tokens in prompt or completion and
+    multiplies the negative ones (1: none); ``min_p`` keeps tokens with at least that share of the likeliest one's
+    probability; the text does not end before ``min_tokens`` are made; with ``ignore_eos`` the end-of-text token is one
+    like any other; ``stop_token_ids`` end the text, outside of calls."""
 
     temperature: float = 0.0
     top_p: float = 1.0
@@ -26,6 +32,11 @@ class SamplingParams:
     frequency_penalty: float = 0.0
     presence_penalty: float = 0.0
     logit_bias: tuple[tuple[int, float], ...] = ()
+    repetition_penalty: float = 1.0
+    min_p: float = 0.0
+    min_tokens: int = 0
+    ignore_eos: bool = False
+    stop_token_ids: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.temperature < 0:
@@ -34,11 +45,25 @@ class SamplingParams:
             raise ValueError("top_p must be in (0, 1]")
         if self.top_k < 0:
             raise ValueError("top_k must be 0 (all tokens) or more")
+        if self.repetition_penalty <= 0:
+            raise ValueError("repetition_penalty must be more than 0")
 
     @property
     def adjusts(self) -> bool:
-        """Whether logits are changed by penalties or biases."""
-        return bool(self.frequency_penalty or self.presence_penalty or self.logit_bias)
+        """Whether logits are changed by penalties, biases or a least number of tokens."""
+        penalties = self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1
+        return bool(penalties or self.logit_bias or self.min_tokens)
+
+    @property
+    def optional(self) -> frozenset[str]:
+        """The fields in use that not every model server has."""
+        return frozenset(name for name, neutral in _OPTIONAL.items() if getattr(self, name) != neutral)
+
+
+_OPTIONAL: Final[Mapping[str, object]] = {"repetition_penalty": 1.0, "min_p": 0.0, "min_tokens": 0, "ignore_eos": False}
+
+OPTIONAL_SAMPLING: Final = frozenset(_OPTIONAL)
+"""Fields of :class:`SamplingParams` that not every model server has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,6 +102,10 @@ class DecodingMachine:
         self._text = TokenText()
         self._openings = TriggerMatcher((OPEN, BARE_OPEN))
         self._stops = TriggerMatcher(request.stop)
+        sampling = request.sampling
+        self._text_ends = frozenset() if sampling.ignore_eos else frozenset(vocabulary.end_ids)
+        self.end_ids = self._text_ends | frozenset(sampling.stop_token_ids)
+        """Tokens that end the completion, as this request has it."""
         self._open: _OpenCall | None = None
         self._start_banned = False
         self._tally = _Tally()
@@ -142,15 +146,18 @@ class DecodingMachine:
             return self.finish("length")
         self._tally.made += 1
         actions: list[Action] = []
-        if token in self._vocabulary.end_ids:
-            if self._open is None or not self._is_attempt(self._open):
+        in_call = self._open is not None and self._is_attempt(self._open)
+        if token in (self._text_ends if in_call else self.end_ids):
+            if not in_call:
                 return self._told_end(TokenLogprob(token, logprob, top, self._length))
             self._tally.rolled_back += 1
             self._refuse(actions, "unfinished_call", "the text ended inside the call")
         else:
             self.ids.append(token)
             snapshot = _Snapshot(self._text.state, self._openings.held)
-            chunk = self._text.read(token, self._bytes(token), logprob, top)
+            # An ignored end is a token without text.
+            data = b"" if token in self._vocabulary.end_ids else self._bytes(token)
+            chunk = self._text.read(token, data, logprob, top)
             if self.phase is Phase.TEXT:
                 self._start_banned = False
                 if as_text:
@@ -163,6 +170,11 @@ class DecodingMachine:
         if self.phase in (Phase.TEXT, Phase.CALL) and self._tally.made >= self._request.max_tokens:
             actions += self.finish("length")
         return actions
+
+    @property
+    def too_short(self) -> bool:
+        """Whether the text may not end yet."""
+        return self._tally.made < self._request.sampling.min_tokens
 
     def describe_prompt(self, scores: Iterable[tuple[float | None, tuple[tuple[int, float], ...]]]) -> PromptScored:
         """The prompt's tokens with their log probabilities and alternatives."""
@@ -354,6 +366,9 @@ class DecodingMachine:
         if not text:
             return
         self._length += len(text)
+        if 0 < self._tally.made <= self._request.sampling.min_tokens:  # what ends the text comes behind these
+            self._emit(text, actions)
+            return
         match = self._stops.feed(text)
         self._emit_match(match, actions)
         if match.trigger is not None:

@@ -121,6 +121,11 @@ def test_the_mapping_of_a_request_is_a_body_that_rest_takes() -> None:
         show_calls=False,
         tool_context=tool_call_pb2.CallContext(date="2026-11-20"),
         plain=False,
+        repetition_penalty=1.5,
+        min_p=0.25,
+        min_tokens=3,
+        ignore_eos=True,
+        stop_token_ids=[5, 6],
     )
     request.tools.extend(["Calculator"])
     told = as_json(request)
@@ -133,8 +138,8 @@ def test_the_mapping_of_a_request_is_a_body_that_rest_takes() -> None:
     assert (body.stop, body.tools, body.show_calls) == (("end", "\n"), ["Calculator"], False)
     assert body.tool_context == ToolContext.model_validate({"date": "2026-11-20"})
 
-    rest_only = {"prompt", "n", "best_of", "suffix", "echo", "stream", "stream_options", "stream_tool_events"}
-    rest_only |= {"user", "return_tokens_as_token_ids"}
+    rest_only = {"prompt", "n", "echo", "stream", "stream_options", "stream_tool_events"}
+    rest_only |= {"return_tokens_as_token_ids"}
     assert CompletionBody.model_fields.keys() - set(told) == rest_only - {"prompt"}
 
 

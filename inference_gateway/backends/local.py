@@ -14,7 +14,7 @@ import torch
 from inference_gateway.actions import Action, Done
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.call_vocabulary import CallForm, CallVocabulary
-from inference_gateway.core import CompletionRequest, FinishReason
+from inference_gateway.core import OPTIONAL_SAMPLING, CompletionRequest, FinishReason
 from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
@@ -77,6 +77,7 @@ class LocalBackend:
 
     notices: tuple[str, ...] = ()
     scores_prompts = True
+    sampling_fields = OPTIONAL_SAMPLING
 
     def __init__(
         self, model: CausalLM[Any], tokenizer: ByteLevelTokenizer, model_name: str, limits: EngineLimits

@@ -85,12 +85,14 @@ class Abilities:
 
     ``model``: its name for the model. ``max_model_len``: tokens of a sequence, where it says. ``top``: most likely
     tokens that it tells of at each place; 0 is none, so that a call starts only where the model itself writes its
-    beginning. ``bans``: whether it can be told tokens never to choose. ``notices``: what an operator should know."""
+    beginning. ``bans``: whether it can be told tokens never to choose. ``sampling_fields``: which of
+    `~inference_gateway.core.OPTIONAL_SAMPLING` it takes. ``notices``: what an operator should know."""
 
     model: str
     max_model_len: int | None = None
     top: int = 0
     bans: bool = False
+    sampling_fields: frozenset[str] = frozenset()
     notices: tuple[str, ...] = ()
 
 

@@ -15,7 +15,7 @@ from inference_gateway.backends.model_server import (
     check_vocabulary,
     notices_of,
 )
-from inference_gateway.backends.openai_wire import Dialect
+from inference_gateway.backends.openai_wire import SAMPLING_FIELDS, Dialect
 from inference_gateway.core import SamplingParams
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ async def survey(server: OpenAIServer) -> tuple[Dialect, Abilities]:
         max_model_len=length if isinstance(length, int) and length > 0 else None,
         top=top,
         bans=bans,
+        sampling_fields=frozenset(SAMPLING_FIELDS.get(dialect.kind, ())),
         notices=notices_of(ids=dialect.ids, exact=sample.exact, top=top, bans=bans),
     )
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inference_gateway.backends.model_server import Segment, ServerError, Step
+from inference_gateway.core import OPTIONAL_SAMPLING
 from language_model.tokenizer import ByteLevelTokenizer
 
 UNKNOWN: Final = -1
@@ -36,6 +37,13 @@ NEUTRAL: Final[Mapping[str, Mapping[str, float]]] = {
     "llamacpp": {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
 }
 """Per ``owned_by``: values that switch off what a server or a model's ``generation_config.json`` adds to sampling."""
+
+SAMPLING_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
+    **{kind: {name: name for name in OPTIONAL_SAMPLING} for kind in ("vllm", "sglang", "toolformer")},
+    "llamacpp": {"repetition_penalty": "repeat_penalty", "min_p": "min_p", "ignore_eos": "ignore_eos"},
+}
+"""Per ``owned_by``: the optional sampling fields that a server has, and what it calls them. Others may take unknown
+fields without a word, so what they would do cannot be found by asking."""
 
 _ID_FIELDS: Final[Mapping[str, bool]] = {"return_token_ids": True, "return_tokens_as_token_ids": True}
 
@@ -84,6 +92,13 @@ def body_of(segment: Segment, dialect: Dialect, tokenizer: ByteLevelTokenizer) -
     for name in ("frequency_penalty", "presence_penalty"):
         if value := getattr(sampling, name):
             body[name] = value
+    names = SAMPLING_FIELDS.get(dialect.kind, {})
+    body |= {names[name]: getattr(sampling, name) for name in sampling.optional if name in names}
+    if "repeat_penalty" in body and sampling.repetition_penalty != 1:
+        body["repeat_last_n"] = -1  # llama.cpp's own default is the last 64 tokens
+    if sampling.min_tokens and sampling.stop_token_ids:
+        # The gateway itself sees these tokens and ends the text; the server must know what not to choose before.
+        body["stop_token_ids"] = list(sampling.stop_token_ids)
     if bias := dict(sampling.logit_bias) | dict.fromkeys(segment.banned, BAN):
         body["logit_bias"] = {str(token): min(max(value, BAN), -BAN) for token, value in bias.items()}
     if dialect.kind == "toolformer":

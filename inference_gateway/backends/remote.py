@@ -81,6 +81,10 @@ class RemoteBackend:
     def notices(self) -> tuple[str, ...]:
         return self._abilities.notices if self._abilities else ()
 
+    @property
+    def sampling_fields(self) -> frozenset[str]:
+        return self._abilities.sampling_fields if self._abilities else frozenset()
+
     def ready(self) -> bool:
         return self._abilities is not None
 

@@ -207,7 +207,8 @@ class RemoteSession:
 
     def _next_segment(self) -> Segment:
         request, machine = self._request, self._machine
-        sampling = continued(request.sampling, machine.ids)
+        left = max(0, request.sampling.min_tokens - machine.usage.completion_tokens)
+        sampling = replace(continued(request.sampling, machine.ids), min_tokens=left)
         rule = machine.rule()
         top = request.logprobs or 0
         if request.tools and not rule.ban_calls and not request.plain:

@@ -75,6 +75,7 @@ class TGIServer:
             model=str(info.get("model_id", "tgi")),
             max_model_len=length if isinstance(length, int) else None,
             top=top,
+            sampling_fields=frozenset({"repetition_penalty"}),
             notices=notices_of(ids=False, exact=True, top=top, bans=False),
         )
 
@@ -180,6 +181,8 @@ def _parameters(segment: Segment) -> dict[str, Any]:
             given["seed"] = sampling.seed % 2**63
     if sampling.frequency_penalty:
         given["frequency_penalty"] = sampling.frequency_penalty
+    if sampling.repetition_penalty != 1:
+        given["repetition_penalty"] = sampling.repetition_penalty
     return given
 
 

@@ -43,7 +43,7 @@ class Sampler:
             self._ban(logits, [row for row in special if rules[row].ban_calls])
             for row in special:
                 if sequences[row].request.sampling.adjusts:
-                    adjust(logits[row], sequences[row].request.sampling, sequences[row].machine.ids)
+                    adjust(logits[row], sequences[row])
             tokens = most_likely(logits)
         # The rows where a call may start now, and the API-start token of each.
         starts = {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}
@@ -86,16 +86,23 @@ class Scored:
         return scores
 
 
-def adjust(logits: Tensor, sampling: SamplingParams, made: Many[int]) -> None:
-    """Add biases to ``logits`` ``[vocabulary]``, and take penalties off for the tokens ``made`` so far (OpenAI's
-    definition)."""
+def adjust(logits: Tensor, sequence: Sequence) -> None:
+    """Change the ``logits`` ``[vocabulary]`` of ``sequence`` as its request's sampling says: biases first, then
+    penalties (OpenAI's definition, vLLM's for repetition), and no end of the text where that would be too early."""
+    sampling, made = sequence.request.sampling, sequence.machine.ids
     if sampling.logit_bias:
         tokens, biases = zip(*sampling.logit_bias, strict=True)
         logits[list(tokens)] += torch.tensor(biases, device=logits.device)
+    if sampling.repetition_penalty != 1:
+        there = list({*sequence.request.prompt_ids, *made})
+        values, penalty = logits[there], sampling.repetition_penalty
+        logits[there] = torch.where(values > 0, values / penalty, values * penalty)
     if made and (sampling.frequency_penalty or sampling.presence_penalty):
         counts = Counter(made)
         times = torch.tensor(list(counts.values()), device=logits.device)
         logits[list(counts)] -= sampling.frequency_penalty * times + sampling.presence_penalty
+    if sequence.machine.too_short:
+        logits[list(sequence.machine.end_ids)] = float("-inf")
 
 
 def draw(logits: Tensor, sampling: Many[SamplingParams], uniforms: Many[float]) -> list[int]:
@@ -103,7 +110,7 @@ def draw(logits: Tensor, sampling: Many[SamplingParams], uniforms: Many[float]) 
     distribution (:func:`~language_model.choosing.pick`)."""
     temperatures = torch.tensor([one.temperature for one in sampling], device=logits.device)
     probabilities = torch.softmax(logits.double() / temperatures.unsqueeze(1), dim=-1)
-    filtered = [row for row, one in enumerate(sampling) if one.top_k > 0 or one.top_p < 1]
+    filtered = [row for row, one in enumerate(sampling) if one.top_k > 0 or one.top_p < 1 or one.min_p > 0]
     if filtered:
         probabilities[filtered] = _likely(probabilities[filtered], [sampling[row] for row in filtered])
     numbers = torch.tensor(uniforms, dtype=torch.float64, device=logits.device).unsqueeze(1)
@@ -112,14 +119,16 @@ def draw(logits: Tensor, sampling: Many[SamplingParams], uniforms: Many[float]) 
 
 
 def _likely(probabilities: Tensor, sampling: Many[SamplingParams]) -> Tensor:
-    """``probabilities`` with 0 outside of each row's ``top_k`` tokens and, of what they hold, outside of the smallest
-    set that reaches ``top_p`` (Holtzman et al., 2020)."""
+    """``probabilities`` with 0 for tokens below ``min_p`` times the greatest, outside of each row's ``top_k`` tokens
+    and, of what they hold, outside of the smallest set that reaches ``top_p`` (Holtzman et al., 2020)."""
     vocabulary, device = probabilities.shape[1], probabilities.device
     top_k = torch.tensor([one.top_k or vocabulary for one in sampling], device=device).unsqueeze(1)
     # At 1 nothing is to be cut, and rounding of the sum must not cut either.
     shares = [one.top_p if one.top_p < 1 else math.inf for one in sampling]
     top_p = torch.tensor(shares, dtype=torch.float64, device=device).unsqueeze(1)
+    min_p = torch.tensor([one.min_p for one in sampling], dtype=torch.float64, device=device).unsqueeze(1)
     ordered, order = probabilities.sort(dim=-1, descending=True, stable=True)
+    ordered = ordered.masked_fill(ordered < min_p * ordered[:, :1], 0)
     ordered = ordered.masked_fill(torch.arange(vocabulary, device=device) >= top_k, 0)
     cumulative = ordered.cumsum(dim=-1)
     ordered = ordered.masked_fill(cumulative - ordered >= top_p * cumulative[:, -1:], 0)

@@ -12,7 +12,7 @@ from http_api import ApiError
 from http_api.errors import invalid_fields
 from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta, TokenLogprob
 from inference_gateway.serving.choices import Progress, total_usage
-from inference_gateway.serving.fields import MAX_BIASED_TOKENS, MAX_STOP_STRINGS, MAX_TOOLS
+from inference_gateway.serving.fields import MAX_BIASED_TOKENS, MAX_STOP_STRINGS, MAX_STOP_TOKENS, MAX_TOOLS
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.serving.response import ToolCall
 from toolformer.v1 import completion_pb2 as pb
@@ -46,6 +46,7 @@ def _shorten(request: pb.CompletionRequest) -> None:
     if request.HasField("tools"):
         del request.tools.values[MAX_TOOLS + 1 :]
     del request.stop[MAX_STOP_STRINGS + 1 :]
+    del request.stop_token_ids[MAX_STOP_TOKENS + 1 :]
     for surplus in list(request.logit_bias)[MAX_BIASED_TOKENS + 1 :]:
         del request.logit_bias[surplus]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Literal
 
 from inference_gateway.core import (
     CallFinished,
@@ -19,22 +19,35 @@ from inference_gateway.serving.choices import Progress, total_usage
 from inference_gateway.serving.planning import Plan
 from inference_gateway.serving.response import ToolCall
 
+UsageWanted = Literal["never", "last", "always"]
+"""Which chunks of a stream have the token counts."""
+
 
 class Chunks:
-    """Writes the events of one request's choices; ``usage`` and ``tool_events`` say what the client asked for."""
+    """Writes the events of one request's ``choices``; ``usage`` and ``tool_events`` say what the client asked for,
+    ``usage`` "always" that every chunk has the counts so far."""
 
-    def __init__(self, plan: Plan, *, id: str, created: int, usage: bool, tool_events: bool) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        choices: Sequence[Progress],
+        *,
+        id: str,
+        created: int,
+        usage: UsageWanted,
+        tool_events: bool,
+    ) -> None:
         self._head = {"id": id, "object": "text_completion", "created": created, "model": plan.model}
         self._plan = plan
-        # Where usage is asked for, OpenAI's every chunk has the field, null in all but the last.
-        self._tail: dict[str, Any] = {"usage": None} if usage else {}
+        self._choices = choices
+        self._usage = usage
         self._tool_events = tool_events
         self._begun: set[int] = set()
         self._echoed: set[int] = set()
 
-    def begin(self, choices: Iterable[Progress]) -> bytes:
+    def begin(self) -> bytes:
         """The echoed prompts, but those that are to be scored: they come with their scores."""
-        return b"".join(self._echo(choice) for choice in choices if not choice.planned.request.prompt_logprobs)
+        return b"".join(self._echo(choice) for choice in self._choices if not choice.planned.request.prompt_logprobs)
 
     def of(self, choice: Progress, event: Event) -> bytes:
         """What tells ``event``, which ``choice`` has taken; empty if the client did not ask for it."""
@@ -42,10 +55,12 @@ class Chunks:
             return self._echo(choice, event.tokens)
         return self._echo(choice) + self._of(choice, event)
 
-    def usage(self, choices: Sequence[Progress]) -> bytes:
+    def usage(self) -> bytes:
         """The last chunk, which has no choice."""
-        counts = total_usage(choices, self._plan.per_prompt).model_dump()
-        return event_stream.data({**self._head, "choices": [], "usage": counts})
+        return event_stream.data({**self._head, "choices": [], "usage": self._counts()})
+
+    def _counts(self) -> dict[str, Any]:
+        return total_usage(self._choices, self._plan.per_prompt).model_dump()
 
     def _of(self, choice: Progress, event: Event) -> bytes:
         match event:
@@ -87,4 +102,6 @@ class Chunks:
             if choice.index not in self._begun:
                 self._begun.add(choice.index)
                 told["prompt_token_ids"] = choice.planned.request.prompt_ids
-        return event_stream.data({**self._head, "choices": [told], **self._tail})
+        # Where usage is asked for, OpenAI's every chunk has the field, null in all but the last.
+        tail = {} if self._usage == "never" else {"usage": self._counts() if self._usage == "always" else None}
+        return event_stream.data({**self._head, "choices": [told], **tail})

@@ -16,13 +16,13 @@ from starlette.responses import Response
 from http_api import ApiError, documented_errors, error_body, request_id
 from inference_gateway.completion import Completer
 from inference_gateway.http import event_stream
-from inference_gateway.http.chunks import Chunks
+from inference_gateway.http.chunks import Chunks, UsageWanted
 from inference_gateway.http.connection import ClientLeft, while_connected
 from inference_gateway.serving.choices import Progress, RunningChoices, total_usage
 from inference_gateway.serving.completion_log import log_completion
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.serving.planning import Plan, plan
-from inference_gateway.serving.protocol import CompletionBody
+from inference_gateway.serving.protocol import CompletionBody, StreamOptions
 from inference_gateway.serving.response import CompletionResponse
 
 logger = logging.getLogger(__name__)
@@ -68,8 +68,9 @@ def completion_routes(gateway: Gateway) -> APIRouter:
         planned = await plan(body, completer, gateway.settings, request_id=request_id.get())
         answer = _Answer(gateway, completer, planned, request.state.client)
         if body.stream:
-            usage = bool(body.stream_options and body.stream_options.include_usage)
-            return event_stream.EventStream(answer.events(usage=usage, tool_events=bool(body.stream_tool_events)))
+            return event_stream.EventStream(
+                answer.events(usage=_usage_wanted(body.stream_options), tool_events=bool(body.stream_tool_events))
+            )
         try:
             response = await while_connected(request.receive, answer.whole())
         except ClientLeft:
@@ -86,6 +87,12 @@ def completion_routes(gateway: Gateway) -> APIRouter:
     for path in _CHAT_PATHS:
         router.add_api_route(path, chat, methods=["GET", "POST"], include_in_schema=False)
     return router
+
+
+def _usage_wanted(options: StreamOptions | None) -> UsageWanted:
+    if not (options and options.include_usage):
+        return "never"
+    return "always" if options.continuous_usage_stats else "last"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,14 +130,14 @@ class _Answer:
             usage=total_usage(progress, self.plan.per_prompt),
         )
 
-    async def events(self, *, usage: bool, tool_events: bool) -> AsyncGenerator[bytes, None]:
+    async def events(self, *, usage: UsageWanted, tool_events: bool) -> AsyncGenerator[bytes, None]:
         """The stream's bytes: chunks, one terminal chunk a choice, the ``usage`` if wanted, ``[DONE]``.
 
         Raises:
             ApiError: before the first bytes only; later trouble is told in the stream.
         """
         progress = self._progress()
-        chunks = Chunks(self.plan, id=self.id, created=self.created, usage=usage, tool_events=tool_events)
+        chunks = Chunks(self.plan, progress, id=self.id, created=self.created, usage=usage, tool_events=tool_events)
         began = False
         try:
             async with self._running() as running:
@@ -138,7 +145,7 @@ class _Answer:
                     item = await running.next(self.gateway.settings.keep_alive_seconds)
                     if not began:
                         began = True
-                        if echoed := chunks.begin(progress):
+                        if echoed := chunks.begin():
                             yield echoed
                     if item is None:
                         yield event_stream.KEEP_ALIVE
@@ -147,8 +154,8 @@ class _Answer:
                     progress[index].take(event)
                     if piece := chunks.of(progress[index], event):
                         yield piece
-            if usage:
-                yield chunks.usage(progress)
+            if usage != "never":
+                yield chunks.usage()
         except Exception as error:
             if not began:
                 raise

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Final, Literal, Self
+from typing import Literal, Self
 
 from http_api import ApiError
 from inference_gateway.backends.base import BackendBusy
@@ -110,6 +110,11 @@ class Progress:
         return "stop" if self.finished.reason == "stop" else "length"
 
     @property
+    def usage(self) -> Usage:
+        """Token counts; before the end those of the text so far, the tokens of tools' results among them."""
+        return self.finished.usage if self.finished else Usage(len(self.planned.request.prompt_ids), len(self.tokens))
+
+    @property
     def timed_out(self) -> bool:
         """Whether the limit was one of time."""
         assert self.finished is not None
@@ -149,12 +154,9 @@ class Progress:
         )
 
 
-_NOTHING: Final = Usage(0, 0)
-
-
 def total_usage(progress: Sequence[Progress], per_prompt: int) -> UsageBody:
     """Token counts over all choices; a prompt counts once, however many choices it gives."""
-    usages = [choice.finished.usage if choice.finished else _NOTHING for choice in progress]
+    usages = [choice.usage for choice in progress]
     prompts = usages[::per_prompt]
     prompt_tokens = sum(usage.prompt_tokens for usage in prompts)
     completion_tokens = sum(usage.completion_tokens for usage in usages)

@@ -18,6 +18,7 @@ Prompt = str | tuple[int, ...]
 MAX_PROMPTS: Final = 1_024
 MAX_TOOLS: Final = 256
 MAX_STOP_STRINGS: Final = 4
+MAX_STOP_TOKENS: Final = 64
 MAX_STOP_CHARACTERS: Final = 256
 MAX_BIAS: Final = 100
 MAX_BIASED_TOKENS: Final = 1024

@@ -55,8 +55,10 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
             for fields that do not go together, an unknown tool, too many choices, or a token the vocabulary lacks.
     """
     backend = completer.backend
-    _refuse_unsupported(body)
-    _check_bias(body, backend.tokenizer.vocab_size)
+    if misplaced := body.misplaced():
+        field, remedy = misplaced
+        raise ApiError(422, f"{field!r} {remedy}", param=field)
+    _check_tokens(body, backend.tokenizer.vocab_size)
     if body.model not in (None, backend.model_name):
         message = f"there is no model {body.model[:100]!r}; this gateway serves {backend.model_name!r}"
         raise ApiError(404, message, param="model", code="model_not_found")
@@ -76,6 +78,7 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
     tools = () if body.plain else _tool_names(body.tools, completer.registry)
     encoded = await _encode(body.prompt, backend)
     limits = [_max_tokens(ids, body.max_tokens, backend.max_model_len) for ids in encoded]
+    _check_sampling(_sampling(body, 0), min(limits), backend)
     choices = []
     for prompt, ids, max_tokens in zip(body.prompt, encoded, limits, strict=True):
         echo = _text_of(prompt, backend) if body.echo else ""
@@ -106,20 +109,26 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
     return Plan(backend.model_name, tuple(choices), per_prompt, writer, bool(body.return_token_ids))
 
 
-def _refuse_unsupported(body: CompletionBody) -> None:
-    if unsupported := body.unsupported():
-        field, why = unsupported
-        raise ApiError(400, f"{field!r} {why}; leave it out", param=field, code="unsupported_parameter")
-    if misplaced := body.misplaced():
-        field, remedy = misplaced
-        raise ApiError(422, f"{field!r} {remedy}", param=field)
+def _check_tokens(body: CompletionBody, vocab_size: int) -> None:
+    """Whether there are the tokens that fields other than the prompt name."""
+    named = [("logit_bias", str(token), token) for token, _ in body.logit_bias]
+    named += [("stop_token_ids", str(at), token) for at, token in enumerate(body.stop_token_ids or ())]
+    for field, place, token in named:
+        if not 0 <= token < vocab_size:
+            message = f"{field!r}: there is no token {_shown(token)}; the model's are 0 to {vocab_size - 1}"
+            raise ApiError(422, message, param=f"{field}.{place}", code="unknown_token")
 
 
-def _check_bias(body: CompletionBody, vocab_size: int) -> None:
-    for token, _ in body.logit_bias:
-        if token >= vocab_size:
-            message = f"'logit_bias': there is no token {token}; the model's are 0 to {vocab_size - 1}"
-            raise ApiError(422, message, param=f"logit_bias.{token}", code="unknown_token")
+def _check_sampling(sampling: SamplingParams, max_tokens: int, backend: Backend) -> None:
+    """Whether the backend takes what ``sampling`` asks for."""
+    if sampling.min_tokens > max_tokens:
+        message = (
+            f"'min_tokens' ({sampling.min_tokens}) is more than the {max_tokens} that may be made; raise 'max_tokens'"
+        )
+        raise ApiError(422, message, param="min_tokens")
+    if missing := sorted(sampling.optional - backend.sampling_fields):
+        message = f"{missing[0]!r} is not taken by the model server behind this gateway; leave it out"
+        raise ApiError(400, message, param=missing[0], code="unsupported_parameter")
 
 
 def _tool_names(names: Sequence[str] | None, registry: ToolRegistry) -> tuple[str, ...]:
@@ -147,9 +156,14 @@ def _check_ids(ids: Sequence[int], vocab_size: int, name: str) -> None:
     if min(ids) >= 0 and max(ids) < vocab_size:
         return
     index, token = next((index, token) for index, token in enumerate(ids) if not 0 <= token < vocab_size)
-    shown = token if abs(token) < 10**12 else "so large a number"
-    message = f"'{name}': there is no token {shown}, as index {index} has it; the model's are 0 to {vocab_size - 1}"
+    message = (
+        f"'{name}': there is no token {_shown(token)}, as index {index} has it; the model's are 0 to {vocab_size - 1}"
+    )
     raise ApiError(422, message, param=f"{name}.{index}", code="unknown_token")
+
+
+def _shown(token: int) -> int | str:
+    return token if abs(token) < 10**12 else "so large a number"
 
 
 def _max_tokens(ids: Sequence[int], asked: int | None, max_model_len: int) -> int:
@@ -184,6 +198,11 @@ def _sampling(body: CompletionBody, copy: int) -> SamplingParams:
         frequency_penalty=body.frequency_penalty or 0.0,
         presence_penalty=body.presence_penalty or 0.0,
         logit_bias=body.logit_bias,
+        repetition_penalty=1.0 if body.repetition_penalty is None else body.repetition_penalty,
+        min_p=body.min_p or 0.0,
+        min_tokens=body.min_tokens or 0,
+        ignore_eos=bool(body.ignore_eos),
+        stop_token_ids=tuple(body.stop_token_ids or ()),
     )
 
 

@@ -1,17 +1,27 @@
 """The JSON of a request to ``POST /v1/completions``: OpenAI's shape, and what this gateway adds to it.
 
-A field this gateway does not know is refused, so that a misspelt ``max_call`` cannot pass in silence. ``null`` means
-the default, as OpenAI's clients take it to. What the answer looks like is in ``response.py``.
+A field this gateway does not know is refused, so that a misspelt ``max_call`` cannot pass in silence; of those known
+from other servers, a value that changes nothing is taken (``other_fields.py``). ``null`` means the default, as OpenAI's
+clients take it to. What the answer looks like is in ``response.py``.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from pydantic import ConfigDict, Field, field_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from http_api import RequestBody
-from inference_gateway.serving.fields import MAX_TOOLS, Day, LogitBias, Prompts, Stops, refuse_functions
+from inference_gateway.serving.fields import (
+    MAX_STOP_TOKENS,
+    MAX_TOOLS,
+    Day,
+    LogitBias,
+    Prompts,
+    Stops,
+    refuse_functions,
+)
+from inference_gateway.serving.other_fields import without_others
 
 MAX_LOGPROBS: Final = 20
 """Most likely tokens that a request may ask for at each place."""
@@ -25,6 +35,10 @@ class StreamOptions(_Body):
     """How to stream."""
 
     include_usage: bool | None = Field(None, description="Send a last chunk with the token counts.")
+    continuous_usage_stats: bool | None = Field(
+        None, description="With that, give every chunk the counts so far; a token counts once its text is sent."
+    )
+    include_obfuscation: bool | None = Field(None, description="Accepted and ignored: nothing is obfuscated.")
 
 
 class ToolContext(_Body):
@@ -57,8 +71,6 @@ class CompletionBody(_Body):
     seed: int | None = Field(None, ge=-(2**63), lt=2**63, description="Makes sampling repeatable.")
     stop: Stops = Field((), description="Up to 4 strings; the text ends before the first of them.")
     n: int | None = Field(None, ge=1, description="Choices for each prompt; by default 1.")
-    best_of: int | None = Field(None, ge=1, description="Not supported, other than n.")
-    suffix: str | None = Field(None, description="Not supported, other than empty.")
     echo: bool | None = Field(None, description="Begin each text with its prompt.")
     logprobs: int | None = Field(
         None,
@@ -68,11 +80,32 @@ class CompletionBody(_Body):
     )
     stream: bool | None = Field(None, description="Answer in server-sent events, as the text comes.")
     stream_options: StreamOptions | None = None
-    user: str | None = Field(None, description="Accepted and ignored.")
 
     # vLLM's names, for clients of its completions.
     top_k: int | None = Field(
         None, ge=-1, lt=2**31, description="Sample among that many most likely tokens; 0 or -1: all."
+    )
+    min_p: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Sample among the tokens with at least this share of the likeliest one's probability.",
+    )
+    repetition_penalty: float | None = Field(
+        None,
+        ge=0.01,
+        le=100,
+        description="Divides the logits above 0 of tokens that prompt or completion have, and multiplies those below.",
+    )
+    min_tokens: int | None = Field(
+        None, ge=0, description="Tokens to make before the text may end, counted as max_tokens does."
+    )
+    ignore_eos: bool | None = Field(None, description="Go on behind the token that ends a text.")
+    stop_token_ids: list[int] | None = Field(
+        None,
+        max_length=MAX_STOP_TOKENS,
+        fail_fast=True,
+        description="Tokens that end the text; one inside a call does not.",
     )
     include_stop_str_in_output: bool | None = Field(None, description="End the text behind the stop string instead.")
     return_token_ids: bool | None = Field(
@@ -104,23 +137,27 @@ class CompletionBody(_Body):
         None, description="The bare model: calls are neither looked for nor banned. For a gateway in front of this one."
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _without_others(cls, value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        # OpenAI's word for a request in which nothing is to be called.
+        no_tools: dict[str, Any] = {"tools": []} if value.get("tool_choice") == "none" else {}
+        return {**without_others(value, cls.model_fields), **no_tools}
+
     @field_validator("tools", mode="before")
     @classmethod
     def _names(cls, value: Any) -> Any:
         return refuse_functions(value)
 
-    def unsupported(self) -> tuple[str, str] | None:
-        """The first field that asks for what this gateway cannot do, and why; ``None`` if there is none."""
-        if self.suffix:
-            return "suffix", "is not supported: the model completes a text's end, not its middle"
-        if self.best_of not in (None, self.n or 1):
-            return "best_of", f"is not supported, other than n ({self.n or 1}): every choice made is returned"
-        return None
-
     def misplaced(self) -> tuple[str, str] | None:
         """The first field that makes no sense with the others, and what to do; ``None`` if there is none."""
         if self.stream_options and not self.stream:
             return "stream_options", "goes with 'stream': true; add that or leave it out"
+        options = self.stream_options
+        if options and options.continuous_usage_stats and not options.include_usage:
+            return "stream_options.continuous_usage_stats", "goes with 'include_usage': true; add that or leave it out"
         if self.stream_tool_events and not self.stream:
             return "stream_tool_events", "goes with 'stream': true; add that or leave it out"
         if self.max_tokens == 0 and not self.echo:

@@ -4,14 +4,23 @@ text, token ids, calls and counts."""
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
+from http_api import ApiError
+from inference_gateway.backends.model_server import Segment
+from inference_gateway.backends.openai_wire import Dialect, body_of
 from inference_gateway.completion import Completer
+from inference_gateway.core import SamplingParams
+from inference_gateway.serving.planning import plan
+from inference_gateway.serving.protocol import CompletionBody
+from inference_gateway.settings import GatewaySettings
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.backend_harness import NO_CIRCUIT, SERVERS, remote, started, tell
 from tests.inference_gateway.http_harness import serving, tools_at
+from tests.support.vocabularies import small_tokenizer
 from toolformer.tool_client import ToolClient
 
 CASES: Final[dict[str, tuple[str, dict[str, Any]]]] = {
@@ -77,3 +86,48 @@ async def test_a_server_that_cannot_be_told_writes_a_banned_call_as_text() -> No
         told = await tell(Completer(backend, tools, client), "Sum:", max_tokens=20)
         assert [error for _, _, _, error, _ in told.calls] == ["unreachable"]
         assert told.text.startswith(" It is [Calculator(24 * 17)")
+
+
+ALL_FIELDS = SamplingParams(repetition_penalty=1.5, min_p=0.25, min_tokens=3, ignore_eos=True, stop_token_ids=(5,))
+
+
+@pytest.mark.parametrize(
+    ("kind", "sent"),
+    [
+        (
+            "vllm",
+            {"repetition_penalty": 1.5, "min_p": 0.25, "min_tokens": 3, "ignore_eos": True, "stop_token_ids": [5]},
+        ),
+        ("llamacpp", {"repeat_penalty": 1.5, "repeat_last_n": -1, "min_p": 0.25, "ignore_eos": True}),
+        ("bare", {}),
+    ],
+)
+def test_a_server_is_sent_the_sampling_fields_it_has_by_its_own_names(kind: str, sent: dict[str, Any]) -> None:
+    segment = Segment((1, 2), 5, replace(ALL_FIELDS, min_tokens=3 if kind == "vllm" else 0))
+    usual = body_of(Segment((1, 2), 5, SamplingParams()), Dialect("m", kind), small_tokenizer())
+    body = body_of(segment, Dialect("m", kind), small_tokenizer())
+    assert {name: value for name, value in body.items() if name not in usual} == sent
+
+
+@pytest.mark.parametrize(
+    ("kind", "missing"),
+    [
+        ("vllm", []),
+        ("llamacpp", ["min_tokens"]),
+        ("tgi", ["ignore_eos", "min_p", "min_tokens"]),
+        ("bare", ["ignore_eos", "min_p", "min_tokens", "repetition_penalty"]),
+    ],
+)
+async def test_a_sampling_field_that_the_server_has_not_is_refused_by_name(kind: str, missing: list[str]) -> None:
+    fields = {"repetition_penalty": 1.5, "min_p": 0.25, "min_tokens": 3, "ignore_eos": True, "stop_token_ids": [5]}
+    async with remote(kind) as backend, ToolClient(tools_at({})) as tools:
+        completer = Completer(backend, tools_at({}), tools)
+        refused = []
+        for name, value in fields.items():
+            body = CompletionBody.model_validate({"prompt": "Text", name: value})
+            try:
+                await plan(body, completer, GatewaySettings(), request_id="r")
+            except ApiError as error:
+                assert (error.status, error.code) == (400, "unsupported_parameter")  # noqa: PT017
+                refused.append(error.param)
+    assert sorted(filter(None, refused)) == missing

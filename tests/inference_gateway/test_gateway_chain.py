@@ -41,6 +41,15 @@ PROMPTS: Final = [
 ]
 
 
+SAMPLED: Final[list[dict[str, Any]]] = [
+    {},
+    {"repetition_penalty": 1.6},
+    {"repetition_penalty": 1.2, "min_tokens": 30, "stop_token_ids": tuple(range(100, 140))},
+    {"stop_token_ids": tuple(range(10, 150, 2))},
+    {"ignore_eos": True, "repetition_penalty": 3.0},
+]
+
+
 @functools.cache
 def bundled_model() -> GPTJ:
     """Loaded once: both gateways only read it."""
@@ -129,6 +138,15 @@ async def test_any_text_of_a_random_model_is_the_same(api_top_k: int) -> None:
         told = [await both.agree(f"Text {37 * number} begins", **fields) for number in range(6)]
         assert len({one.text for one in told}) > 2
         assert any(one.end.usage.rolled_back_tokens for one in told) is (api_top_k > 0)
+
+
+async def test_vllm_s_sampling_fields_pass_to_the_first_gateway() -> None:
+    async with chain(random) as both:
+        [usual, *changed] = [
+            await both.agree("A text begins", sampling=SamplingParams(**fields), max_tokens=40, max_calls=4)
+            for fields in SAMPLED
+        ]
+        assert [SAMPLED[at + 1] for at, told in enumerate(changed) if told.text == usual.text] == []
 
 
 async def test_a_seed_draws_the_same_as_long_as_nothing_is_cut() -> None:

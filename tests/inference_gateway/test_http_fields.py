@@ -11,6 +11,7 @@ import torch
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, SamplingParams, TokenLogprob
 from inference_gateway.serving.logprobs import LogprobsWriter
+from inference_gateway.serving.other_fields import IGNORED, NEUTRAL
 from inference_gateway.serving.planning import plan
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import GatewaySettings
@@ -24,9 +25,15 @@ DONE = " It is [Calculator(24 * 17) -> 408] 408 books."
 
 def log_probabilities(ids: list[int]) -> torch.Tensor:
     """The model's log probabilities of what follows ``ids``, computed from the first token on."""
+    return torch.log_softmax(raw_logits(ids), dim=-1)
+
+
+def raw_logits(ids: list[int]) -> torch.Tensor:
+    """The model's logits of what follows ``ids``, computed from the first token on."""
     model = random_model()
     with torch.inference_mode():
-        return torch.log_softmax(model.extend(model.new_cache(1, 256), [0], [ids])[0].float(), dim=-1)
+        logits = model.extend(model.new_cache(1, 256), [0], [ids])[0].float()
+    return logits.clone()
 
 
 def joined(parts: list[dict[str, list[Any]]]) -> dict[str, list[Any]]:
@@ -229,3 +236,74 @@ async def test_each_field_reaches_the_completion() -> None:
     assert second == dataclasses.replace(expected, sampling=dataclasses.replace(sampling, seed=-(2**63)))
     [plain] = (choice.request for choice in bare.choices)
     assert (plain.plain, plain.tools, plain.sampling.top_k, plain.prompt_logprobs) == (True, (), 0, False)
+
+
+async def test_fields_of_other_servers_pass_with_values_that_change_nothing(plain: Gateway) -> None:
+    neutral: dict[str, Any] = {name: next(iter(entry.values), None) for name, entry in NEUTRAL.items()}
+    ignored: dict[str, Any] = dict.fromkeys(IGNORED, "anything")
+    own = {"repetition_penalty": 1.0, "min_p": 0.0, "min_tokens": 0, "ignore_eos": False, "stop_token_ids": []}
+    for fields in (neutral, ignored, own, dict.fromkeys([*neutral, *ignored, *own]), {"best_of": 1, "n": 2}):
+        answer = await plain.complete("Plain:", **fields)
+        assert {choice["text"] for choice in answer["choices"]} == {" a plain text."}
+
+
+async def test_no_tool_is_called_where_the_choice_is_none(tooled: Gateway) -> None:
+    [choice] = (await tooled.complete("Sum:", tool_choice="none"))["choices"]
+    assert choice["tool_calls"] == []
+    [choice] = (await tooled.complete("Sum:", tool_choice="auto"))["choices"]
+    assert [call["tool"] for call in choice["tool_calls"]] == ["Calculator"]
+
+
+async def test_the_end_of_the_text_can_be_ignored_put_off_and_moved(plain: Gateway) -> None:
+    words = small_tokenizer().encode(" a plain text.")
+    [usual] = (await plain.complete("Plain:", return_token_ids=True))["choices"]
+    assert (usual["token_ids"], usual["finish_reason"]) == (words, "stop")
+    answer = await plain.complete("Plain:", ignore_eos=True, max_tokens=30)
+    [choice] = answer["choices"]
+    assert (choice["text"], choice["finish_reason"]) == (" a plain text.", "length")
+    assert answer["usage"]["completion_tokens"] == 30
+    [choice] = (await plain.complete("Plain:", stop_token_ids=[words[2]], return_token_ids=True))["choices"]
+    assert (choice["token_ids"], choice["finish_reason"]) == (words[:2], "stop")
+    assert choice["text"] == small_tokenizer().decode(words[:2])
+    # A stop string that ends within the first tokens does not count.
+    [choice] = (await plain.complete("Long:", stop=["on"], min_tokens=20))["choices"]
+    [cut] = (await plain.complete("Long:", stop=["on"]))["choices"]
+    assert cut["text"] == " "
+    assert len(small_tokenizer().encode(choice["text"])) >= 20
+    assert choice["text"].startswith(" on and on on and on")
+
+
+async def test_a_stop_token_inside_a_call_does_not_end_the_text(tooled: Gateway) -> None:
+    inside = small_tokenizer().encode(" [Calculator(24 * 17) ->")[-2]
+    [choice] = (await tooled.complete("Sum:", stop_token_ids=[inside]))["choices"]
+    assert choice["text"] == DONE
+
+
+async def test_repetition_and_least_length_change_what_the_engine_chooses() -> None:
+    """On the real sampler with a model of random weights: each field against a plain recomputation."""
+    fields = {"max_tokens": 12, "tools": [], "return_token_ids": True}
+    async with gateway(make=random_backend) as running:
+        [choice] = (await running.complete("Each of the", **fields, repetition_penalty=1.7))["choices"]
+        [same] = (await running.complete("Each of the", **fields, temperature=1.0, seed=1, min_p=1.0))["choices"]
+        [greedy] = (await running.complete("Each of the", **fields))["choices"]
+    ids = list(choice["prompt_token_ids"])
+    for token in choice["token_ids"]:
+        logits = raw_logits(ids)
+        there = torch.tensor(sorted(set(ids)))
+        logits[there] = torch.where(logits[there] > 0, logits[there] / 1.7, logits[there] * 1.7)
+        assert logits[token] == pytest.approx(float(logits.max()), abs=1e-4)
+        ids.append(token)
+    assert same["token_ids"] == greedy["token_ids"]
+    assert len(set(choice["token_ids"])) > len(set(greedy["token_ids"]))
+
+
+async def test_usage_can_come_with_every_chunk(plain: Gateway) -> None:
+    options = {"include_usage": True, "continuous_usage_stats": True}
+    stream = await plain.stream(["Plain:", "Long:"], stream_options=options, max_tokens=20)
+    counts = [chunk["usage"]["completion_tokens"] for chunk in stream.chunks]
+    assert counts == sorted(counts)
+    assert (counts[0] < counts[-1], stream.chunks[-1]["choices"]) == (True, [])
+    whole = await plain.complete(["Plain:", "Long:"], max_tokens=20)
+    assert stream.chunks[-1]["usage"] == whole["usage"] | {
+        "prompt_tokens_details": stream.chunks[-1]["usage"]["prompt_tokens_details"]
+    }

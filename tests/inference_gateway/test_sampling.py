@@ -121,10 +121,51 @@ def test_draws_follow_the_distribution() -> None:
 
 def test_penalties_and_biases_change_logits_as_openai_defines() -> None:
     logits = torch.zeros(424)
-    sampling = SamplingParams(frequency_penalty=0.5, presence_penalty=0.25, logit_bias=((7, 2.0), (9, -100.0)))
-    adjust(logits, sampling, [3, 7, 7, 7])
+    one = sequence(0, frequency_penalty=0.5, presence_penalty=0.25, logit_bias=((7, 2.0), (9, -100.0)))
+    one.machine.ids += [3, 7, 7, 7]
+    adjust(logits, one)
     changed = {token: logits[token].item() for token in (0, 3, 7, 9)}
     assert changed == {0: 0.0, 3: -0.75, 7: 2.0 - 1.75, 9: -100.0}
+
+
+def test_a_repetition_penalty_counts_prompt_and_completion_as_vllm_defines() -> None:
+    logits = torch.full((424,), 0.0)
+    logits[[1, 3, 5, 7]] = torch.tensor([3.0, -2.0, 3.0, 1.0])
+    one = sequence(0, repetition_penalty=2.0, frequency_penalty=0.5, logit_bias=((7, 2.0),))
+    one.machine.ids += [3, 3, 7]  # the prompt is token 1
+    adjust(logits, one)
+    changed = {token: logits[token].item() for token in (0, 1, 3, 5, 7)}
+    assert changed == {0: 0.0, 1: 1.5, 3: -4.0 - 1.0, 5: 3.0, 7: (1.0 + 2.0) / 2 - 0.5}
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0])
+def test_min_p_leaves_out_what_is_unlikely_beside_the_likeliest(temperature: float) -> None:
+    logits = torch.log(torch.tensor([[0.5, 0.3, 0.15, 0.05] + [1e-9] * 420]))
+    scaled = [share ** (1 / temperature) for share in (0.5, 0.3, 0.15, 0.05)]
+    for min_p in (0.05, 0.2, 0.5, 0.9, 1.0):
+        sampling = SamplingParams(temperature, min_p=min_p)
+        drawn = {draw(logits, [sampling], [number / 1000])[0] for number in range(1000)}
+        assert drawn == {token for token, share in enumerate(scaled) if share >= min_p * scaled[0]}
+
+
+def test_min_p_is_taken_before_top_p() -> None:
+    """Of 0.4, 0.35 and 0.25 the last falls to min_p; of what is left the first alone has more than half."""
+    logits = torch.log(torch.tensor([[0.4, 0.35, 0.25] + [1e-9] * 421]))
+    sampling = SamplingParams(1.0, top_p=0.5, min_p=0.7)
+    assert {draw(logits, [sampling], [number / 100])[0] for number in range(100)} == {0}
+
+
+def test_the_end_is_not_chosen_before_the_least_number_of_tokens() -> None:
+    sampler, end = Sampler(VOCABULARY, torch.device("cpu")), SMALL.eos_token_id
+    one = sequence(0, min_tokens=2, stop_token_ids=(9,))
+    chosen = []
+    for _ in range(3):
+        logits = torch.zeros(1, 424)
+        logits[0, [end, 9, 7]] = torch.tensor([3.0, 2.0, 1.0])
+        [(token, _)] = sampler.choose(logits, [one])
+        chosen.append(token)
+        one.machine.accept(token)
+    assert chosen == [7, 7, end]
 
 
 def test_a_bias_decides_a_greedy_choice() -> None:

@@ -26,7 +26,7 @@ from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from toolformer.v1 import tool_call_pb2 as toolformer_dot_v1_dot_tool__call__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1etoolformer/v1/completion.proto\x12\rtoolformer.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dtoolformer/v1/tool_call.proto\"\xaf\x07\n\x11\x43ompletionRequest\x12\x0e\n\x06prompt\x18\x01 \x01(\t\x12\x18\n\x10prompt_token_ids\x18\x02 \x03(\r\x12\x12\n\x05model\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x17\n\nmax_tokens\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12\x18\n\x0btemperature\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x12\n\x05top_p\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12\x12\n\x05top_k\x18\x07 \x01(\x05H\x04\x88\x01\x01\x12\x11\n\x04seed\x18\x08 \x01(\x05H\x05\x88\x01\x01\x12\x1d\n\x10presence_penalty\x18\t \x01(\x01H\x06\x88\x01\x01\x12\x1e\n\x11\x66requency_penalty\x18\n \x01(\x01H\x07\x88\x01\x01\x12\x43\n\nlogit_bias\x18\x0b \x03(\x0b\x32/.toolformer.v1.CompletionRequest.LogitBiasEntry\x12\x0c\n\x04stop\x18\x0c \x03(\t\x12\'\n\x1ainclude_stop_str_in_output\x18\r \x01(\x08H\x08\x88\x01\x01\x12\x15\n\x08logprobs\x18\x0e \x01(\x05H\t\x88\x01\x01\x12\x1d\n\x10return_token_ids\x18\x0f \x01(\x08H\n\x88\x01\x01\x12)\n\x05tools\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.ListValue\x12\x16\n\tapi_top_k\x18\x11 \x01(\x05H\x0b\x88\x01\x01\x12\x16\n\tmax_calls\x18\x12 \x01(\x05H\x0c\x88\x01\x01\x12\x19\n\x0ctool_timeout\x18\x13 \x01(\x01H\r\x88\x01\x01\x12\x17\n\nshow_calls\x18\x14 \x01(\x08H\x0e\x88\x01\x01\x12\x30\n\x0ctool_context\x18\x15 \x01(\x0b\x32\x1a.toolformer.v1.CallContext\x12\x12\n\x05plain\x18\x16 \x01(\x08H\x0f\x88\x01\x01\x1a\x30\n\x0eLogitBiasEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x08\n\x06_modelB\r\n\x0b_max_tokensB\x0e\n\x0c_temperatureB\x08\n\x06_top_pB\x08\n\x06_top_kB\x07\n\x05_seedB\x13\n\x11_presence_penaltyB\x14\n\x12_frequency_penaltyB\x1d\n\x1b_include_stop_str_in_outputB\x0b\n\t_logprobsB\x13\n\x11_return_token_idsB\x0c\n\n_api_top_kB\x0c\n\n_max_callsB\x0f\n\r_tool_timeoutB\r\n\x0b_show_callsB\x08\n\x06_plain\"\xdd\x01\n\x0f\x43ompletionEvent\x12.\n\ntext_delta\x18\x01 \x01(\x0b\x32\x18.toolformer.v1.TextDeltaH\x00\x12\x32\n\x0c\x63\x61ll_started\x18\x02 \x01(\x0b\x32\x1a.toolformer.v1.CallStartedH\x00\x12\x30\n\rcall_finished\x18\x03 \x01(\x0b\x32\x17.toolformer.v1.ToolCallH\x00\x12+\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x17.toolformer.v1.FinishedH\x00\x42\x07\n\x05\x65vent\"?\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\x12$\n\x06tokens\x18\x02 \x03(\x0b\x32\x14.toolformer.v1.Token\"[\n\x05Token\x12\n\n\x02id\x18\x01 \x01(\r\x12\x14\n\x07logprob\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12$\n\x03top\x18\x03 \x03(\x0b\x32\x17.toolformer.v1.TopTokenB\n\n\x08_logprob\"\'\n\x08TopToken\x12\n\n\x02id\x18\x01 \x01(\r\x12\x0f\n\x07logprob\x18\x02 \x01(\x01\":\n\x0b\x43\x61llStarted\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05input\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x05\"\x8a\x01\n\x08ToolCall\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05input\x18\x02 \x01(\t\x12\x13\n\x06output\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05\x65rror\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x0e\n\x06offset\x18\x05 \x01(\x05\x12\x13\n\x0b\x64uration_ms\x18\x06 \x01(\x01\x42\t\n\x07_outputB\x08\n\x06_error\"\x86\x01\n\x08\x46inished\x12\x15\n\rfinish_reason\x18\x01 \x01(\t\x12\x11\n\ttimed_out\x18\x02 \x01(\x08\x12+\n\ntool_calls\x18\x03 \x03(\x0b\x32\x17.toolformer.v1.ToolCall\x12#\n\x05usage\x18\x04 \x01(\x0b\x32\x14.toolformer.v1.Usage\"\xc3\x01\n\x05Usage\x12\x15\n\rprompt_tokens\x18\x01 \x01(\x05\x12\x19\n\x11\x63ompletion_tokens\x18\x02 \x01(\x05\x12\x14\n\x0ctotal_tokens\x18\x03 \x01(\x05\x12\x41\n\x15prompt_tokens_details\x18\x04 \x01(\x0b\x32\".toolformer.v1.PromptTokensDetails\x12\x13\n\x0btool_tokens\x18\x05 \x01(\x05\x12\x1a\n\x12rolled_back_tokens\x18\x06 \x01(\x05\",\n\x13PromptTokensDetails\x12\x15\n\rcached_tokens\x18\x01 \x01(\x05\x32\x63\n\x11\x43ompletionService\x12N\n\x08\x43omplete\x12 .toolformer.v1.CompletionRequest\x1a\x1e.toolformer.v1.CompletionEvent0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1etoolformer/v1/completion.proto\x12\rtoolformer.v1\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1dtoolformer/v1/tool_call.proto\"\xed\x08\n\x11\x43ompletionRequest\x12\x0e\n\x06prompt\x18\x01 \x01(\t\x12\x18\n\x10prompt_token_ids\x18\x02 \x03(\r\x12\x12\n\x05model\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x17\n\nmax_tokens\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12\x18\n\x0btemperature\x18\x05 \x01(\x01H\x02\x88\x01\x01\x12\x12\n\x05top_p\x18\x06 \x01(\x01H\x03\x88\x01\x01\x12\x12\n\x05top_k\x18\x07 \x01(\x05H\x04\x88\x01\x01\x12\x11\n\x04seed\x18\x08 \x01(\x05H\x05\x88\x01\x01\x12\x1d\n\x10presence_penalty\x18\t \x01(\x01H\x06\x88\x01\x01\x12\x1e\n\x11\x66requency_penalty\x18\n \x01(\x01H\x07\x88\x01\x01\x12\x43\n\nlogit_bias\x18\x0b \x03(\x0b\x32/.toolformer.v1.CompletionRequest.LogitBiasEntry\x12\x0c\n\x04stop\x18\x0c \x03(\t\x12\'\n\x1ainclude_stop_str_in_output\x18\r \x01(\x08H\x08\x88\x01\x01\x12\x15\n\x08logprobs\x18\x0e \x01(\x05H\t\x88\x01\x01\x12\x1d\n\x10return_token_ids\x18\x0f \x01(\x08H\n\x88\x01\x01\x12)\n\x05tools\x18\x10 \x01(\x0b\x32\x1a.google.protobuf.ListValue\x12\x16\n\tapi_top_k\x18\x11 \x01(\x05H\x0b\x88\x01\x01\x12\x16\n\tmax_calls\x18\x12 \x01(\x05H\x0c\x88\x01\x01\x12\x19\n\x0ctool_timeout\x18\x13 \x01(\x01H\r\x88\x01\x01\x12\x17\n\nshow_calls\x18\x14 \x01(\x08H\x0e\x88\x01\x01\x12\x30\n\x0ctool_context\x18\x15 \x01(\x0b\x32\x1a.toolformer.v1.CallContext\x12\x12\n\x05plain\x18\x16 \x01(\x08H\x0f\x88\x01\x01\x12\x1f\n\x12repetition_penalty\x18\x17 \x01(\x01H\x10\x88\x01\x01\x12\x12\n\x05min_p\x18\x18 \x01(\x01H\x11\x88\x01\x01\x12\x17\n\nmin_tokens\x18\x19 \x01(\x05H\x12\x88\x01\x01\x12\x17\n\nignore_eos\x18\x1a \x01(\x08H\x13\x88\x01\x01\x12\x16\n\x0estop_token_ids\x18\x1b \x03(\r\x1a\x30\n\x0eLogitBiasEntry\x12\x0b\n\x03key\x18\x01 \x01(\r\x12\r\n\x05value\x18\x02 \x01(\x01:\x02\x38\x01\x42\x08\n\x06_modelB\r\n\x0b_max_tokensB\x0e\n\x0c_temperatureB\x08\n\x06_top_pB\x08\n\x06_top_kB\x07\n\x05_seedB\x13\n\x11_presence_penaltyB\x14\n\x12_frequency_penaltyB\x1d\n\x1b_include_stop_str_in_outputB\x0b\n\t_logprobsB\x13\n\x11_return_token_idsB\x0c\n\n_api_top_kB\x0c\n\n_max_callsB\x0f\n\r_tool_timeoutB\r\n\x0b_show_callsB\x08\n\x06_plainB\x15\n\x13_repetition_penaltyB\x08\n\x06_min_pB\r\n\x0b_min_tokensB\r\n\x0b_ignore_eos\"\xdd\x01\n\x0f\x43ompletionEvent\x12.\n\ntext_delta\x18\x01 \x01(\x0b\x32\x18.toolformer.v1.TextDeltaH\x00\x12\x32\n\x0c\x63\x61ll_started\x18\x02 \x01(\x0b\x32\x1a.toolformer.v1.CallStartedH\x00\x12\x30\n\rcall_finished\x18\x03 \x01(\x0b\x32\x17.toolformer.v1.ToolCallH\x00\x12+\n\x08\x66inished\x18\x04 \x01(\x0b\x32\x17.toolformer.v1.FinishedH\x00\x42\x07\n\x05\x65vent\"?\n\tTextDelta\x12\x0c\n\x04text\x18\x01 \x01(\t\x12$\n\x06tokens\x18\x02 \x03(\x0b\x32\x14.toolformer.v1.Token\"[\n\x05Token\x12\n\n\x02id\x18\x01 \x01(\r\x12\x14\n\x07logprob\x18\x02 \x01(\x01H\x00\x88\x01\x01\x12$\n\x03top\x18\x03 \x03(\x0b\x32\x17.toolformer.v1.TopTokenB\n\n\x08_logprob\"\'\n\x08TopToken\x12\n\n\x02id\x18\x01 \x01(\r\x12\x0f\n\x07logprob\x18\x02 \x01(\x01\":\n\x0b\x43\x61llStarted\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05input\x18\x02 \x01(\t\x12\x0e\n\x06offset\x18\x03 \x01(\x05\"\x8a\x01\n\x08ToolCall\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05input\x18\x02 \x01(\t\x12\x13\n\x06output\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x12\n\x05\x65rror\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x0e\n\x06offset\x18\x05 \x01(\x05\x12\x13\n\x0b\x64uration_ms\x18\x06 \x01(\x01\x42\t\n\x07_outputB\x08\n\x06_error\"\x86\x01\n\x08\x46inished\x12\x15\n\rfinish_reason\x18\x01 \x01(\t\x12\x11\n\ttimed_out\x18\x02 \x01(\x08\x12+\n\ntool_calls\x18\x03 \x03(\x0b\x32\x17.toolformer.v1.ToolCall\x12#\n\x05usage\x18\x04 \x01(\x0b\x32\x14.toolformer.v1.Usage\"\xc3\x01\n\x05Usage\x12\x15\n\rprompt_tokens\x18\x01 \x01(\x05\x12\x19\n\x11\x63ompletion_tokens\x18\x02 \x01(\x05\x12\x14\n\x0ctotal_tokens\x18\x03 \x01(\x05\x12\x41\n\x15prompt_tokens_details\x18\x04 \x01(\x0b\x32\".toolformer.v1.PromptTokensDetails\x12\x13\n\x0btool_tokens\x18\x05 \x01(\x05\x12\x1a\n\x12rolled_back_tokens\x18\x06 \x01(\x05\",\n\x13PromptTokensDetails\x12\x15\n\rcached_tokens\x18\x01 \x01(\x05\x32\x63\n\x11\x43ompletionService\x12N\n\x08\x43omplete\x12 .toolformer.v1.CompletionRequest\x1a\x1e.toolformer.v1.CompletionEvent0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,27 +36,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COMPLETIONREQUEST_LOGITBIASENTRY']._loaded_options = None
   _globals['_COMPLETIONREQUEST_LOGITBIASENTRY']._serialized_options = b'8\001'
   _globals['_COMPLETIONREQUEST']._serialized_start=111
-  _globals['_COMPLETIONREQUEST']._serialized_end=1054
-  _globals['_COMPLETIONREQUEST_LOGITBIASENTRY']._serialized_start=758
-  _globals['_COMPLETIONREQUEST_LOGITBIASENTRY']._serialized_end=806
-  _globals['_COMPLETIONEVENT']._serialized_start=1057
-  _globals['_COMPLETIONEVENT']._serialized_end=1278
-  _globals['_TEXTDELTA']._serialized_start=1280
-  _globals['_TEXTDELTA']._serialized_end=1343
-  _globals['_TOKEN']._serialized_start=1345
-  _globals['_TOKEN']._serialized_end=1436
-  _globals['_TOPTOKEN']._serialized_start=1438
-  _globals['_TOPTOKEN']._serialized_end=1477
-  _globals['_CALLSTARTED']._serialized_start=1479
-  _globals['_CALLSTARTED']._serialized_end=1537
-  _globals['_TOOLCALL']._serialized_start=1540
-  _globals['_TOOLCALL']._serialized_end=1678
-  _globals['_FINISHED']._serialized_start=1681
-  _globals['_FINISHED']._serialized_end=1815
-  _globals['_USAGE']._serialized_start=1818
-  _globals['_USAGE']._serialized_end=2013
-  _globals['_PROMPTTOKENSDETAILS']._serialized_start=2015
-  _globals['_PROMPTTOKENSDETAILS']._serialized_end=2059
-  _globals['_COMPLETIONSERVICE']._serialized_start=2061
-  _globals['_COMPLETIONSERVICE']._serialized_end=2160
+  _globals['_COMPLETIONREQUEST']._serialized_end=1244
+  _globals['_COMPLETIONREQUEST_LOGITBIASENTRY']._serialized_start=885
+  _globals['_COMPLETIONREQUEST_LOGITBIASENTRY']._serialized_end=933
+  _globals['_COMPLETIONEVENT']._serialized_start=1247
+  _globals['_COMPLETIONEVENT']._serialized_end=1468
+  _globals['_TEXTDELTA']._serialized_start=1470
+  _globals['_TEXTDELTA']._serialized_end=1533
+  _globals['_TOKEN']._serialized_start=1535
+  _globals['_TOKEN']._serialized_end=1626
+  _globals['_TOPTOKEN']._serialized_start=1628
+  _globals['_TOPTOKEN']._serialized_end=1667
+  _globals['_CALLSTARTED']._serialized_start=1669
+  _globals['_CALLSTARTED']._serialized_end=1727
+  _globals['_TOOLCALL']._serialized_start=1730
+  _globals['_TOOLCALL']._serialized_end=1868
+  _globals['_FINISHED']._serialized_start=1871
+  _globals['_FINISHED']._serialized_end=2005
+  _globals['_USAGE']._serialized_start=2008
+  _globals['_USAGE']._serialized_end=2203
+  _globals['_PROMPTTOKENSDETAILS']._serialized_start=2205
+  _globals['_PROMPTTOKENSDETAILS']._serialized_end=2249
+  _globals['_COMPLETIONSERVICE']._serialized_start=2251
+  _globals['_COMPLETIONSERVICE']._serialized_end=2350
 # @@protoc_insertion_point(module_scope)

@@ -72,6 +72,11 @@ class CompletionRequest(_message.Message):
     SHOW_CALLS_FIELD_NUMBER: _builtins.int
     TOOL_CONTEXT_FIELD_NUMBER: _builtins.int
     PLAIN_FIELD_NUMBER: _builtins.int
+    REPETITION_PENALTY_FIELD_NUMBER: _builtins.int
+    MIN_P_FIELD_NUMBER: _builtins.int
+    MIN_TOKENS_FIELD_NUMBER: _builtins.int
+    IGNORE_EOS_FIELD_NUMBER: _builtins.int
+    STOP_TOKEN_IDS_FIELD_NUMBER: _builtins.int
     prompt: _builtins.str
     """The text to complete. Exactly one of prompt and prompt_token_ids is set."""
     model: _builtins.str
@@ -106,6 +111,16 @@ class CompletionRequest(_message.Message):
     """Whether call text stays in the text; by default true."""
     plain: _builtins.bool
     """The bare model: calls are neither looked for nor banned."""
+    repetition_penalty: _builtins.float
+    """vLLM's sampling fields. A remote backend refuses those that its server has not.
+    Divides the logits above 0 of tokens that prompt or completion have and multiplies those below; 1: none.
+    """
+    min_p: _builtins.float
+    """Sample among the tokens with at least this share of the likeliest one's probability, 0 to 1."""
+    min_tokens: _builtins.int
+    """Tokens to make before the text may end, counted as max_tokens does."""
+    ignore_eos: _builtins.bool
+    """Go on behind the token that ends a text."""
     @_builtins.property
     def prompt_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The ids of the prompt's tokens, for who has them already."""
@@ -125,6 +140,10 @@ class CompletionRequest(_message.Message):
     @_builtins.property
     def tool_context(self) -> _tool_call_pb2.CallContext:
         """What tools may be told beside a call's input."""
+
+    @_builtins.property
+    def stop_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Up to 64 tokens that end the text; one inside a call does not."""
 
     def __init__(
         self,
@@ -151,15 +170,22 @@ class CompletionRequest(_message.Message):
         show_calls: _builtins.bool | None = ...,
         tool_context: _tool_call_pb2.CallContext | None = ...,
         plain: _builtins.bool | None = ...,
+        repetition_penalty: _builtins.float | None = ...,
+        min_p: _builtins.float | None = ...,
+        min_tokens: _builtins.int | None = ...,
+        ignore_eos: _builtins.bool | None = ...,
+        stop_token_ids: _abc.Iterable[_builtins.int] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "include_stop_str_in_output", b"include_stop_str_in_output", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "include_stop_str_in_output", b"include_stop_str_in_output", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "prompt", b"prompt", "prompt_token_ids", b"prompt_token_ids", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop", b"stop", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "prompt", b"prompt", "prompt_token_ids", b"prompt_token_ids", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__api_top_k: _TypeAlias = _typing.Literal["api_top_k"]  # noqa: Y015
     _WhichOneofArgType__api_top_k: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k"]  # noqa: Y015
     _WhichOneofReturnType__frequency_penalty: _TypeAlias = _typing.Literal["frequency_penalty"]  # noqa: Y015
     _WhichOneofArgType__frequency_penalty: _TypeAlias = _typing.Literal["_frequency_penalty", b"_frequency_penalty"]  # noqa: Y015
+    _WhichOneofReturnType__ignore_eos: _TypeAlias = _typing.Literal["ignore_eos"]  # noqa: Y015
+    _WhichOneofArgType__ignore_eos: _TypeAlias = _typing.Literal["_ignore_eos", b"_ignore_eos"]  # noqa: Y015
     _WhichOneofReturnType__include_stop_str_in_output: _TypeAlias = _typing.Literal["include_stop_str_in_output"]  # noqa: Y015
     _WhichOneofArgType__include_stop_str_in_output: _TypeAlias = _typing.Literal["_include_stop_str_in_output", b"_include_stop_str_in_output"]  # noqa: Y015
     _WhichOneofReturnType__logprobs: _TypeAlias = _typing.Literal["logprobs"]  # noqa: Y015
@@ -168,12 +194,18 @@ class CompletionRequest(_message.Message):
     _WhichOneofArgType__max_calls: _TypeAlias = _typing.Literal["_max_calls", b"_max_calls"]  # noqa: Y015
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__min_p: _TypeAlias = _typing.Literal["min_p"]  # noqa: Y015
+    _WhichOneofArgType__min_p: _TypeAlias = _typing.Literal["_min_p", b"_min_p"]  # noqa: Y015
+    _WhichOneofReturnType__min_tokens: _TypeAlias = _typing.Literal["min_tokens"]  # noqa: Y015
+    _WhichOneofArgType__min_tokens: _TypeAlias = _typing.Literal["_min_tokens", b"_min_tokens"]  # noqa: Y015
     _WhichOneofReturnType__model: _TypeAlias = _typing.Literal["model"]  # noqa: Y015
     _WhichOneofArgType__model: _TypeAlias = _typing.Literal["_model", b"_model"]  # noqa: Y015
     _WhichOneofReturnType__plain: _TypeAlias = _typing.Literal["plain"]  # noqa: Y015
     _WhichOneofArgType__plain: _TypeAlias = _typing.Literal["_plain", b"_plain"]  # noqa: Y015
     _WhichOneofReturnType__presence_penalty: _TypeAlias = _typing.Literal["presence_penalty"]  # noqa: Y015
     _WhichOneofArgType__presence_penalty: _TypeAlias = _typing.Literal["_presence_penalty", b"_presence_penalty"]  # noqa: Y015
+    _WhichOneofReturnType__repetition_penalty: _TypeAlias = _typing.Literal["repetition_penalty"]  # noqa: Y015
+    _WhichOneofArgType__repetition_penalty: _TypeAlias = _typing.Literal["_repetition_penalty", b"_repetition_penalty"]  # noqa: Y015
     _WhichOneofReturnType__return_token_ids: _TypeAlias = _typing.Literal["return_token_ids"]  # noqa: Y015
     _WhichOneofArgType__return_token_ids: _TypeAlias = _typing.Literal["_return_token_ids", b"_return_token_ids"]  # noqa: Y015
     _WhichOneofReturnType__seed: _TypeAlias = _typing.Literal["seed"]  # noqa: Y015
@@ -193,6 +225,8 @@ class CompletionRequest(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__frequency_penalty) -> _WhichOneofReturnType__frequency_penalty | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ignore_eos) -> _WhichOneofReturnType__ignore_eos | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__include_stop_str_in_output) -> _WhichOneofReturnType__include_stop_str_in_output | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprobs) -> _WhichOneofReturnType__logprobs | None: ...
@@ -201,11 +235,17 @@ class CompletionRequest(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_p) -> _WhichOneofReturnType__min_p | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_tokens) -> _WhichOneofReturnType__min_tokens | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__model) -> _WhichOneofReturnType__model | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__plain) -> _WhichOneofReturnType__plain | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__presence_penalty) -> _WhichOneofReturnType__presence_penalty | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__repetition_penalty) -> _WhichOneofReturnType__repetition_penalty | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__return_token_ids) -> _WhichOneofReturnType__return_token_ids | None: ...
     @_typing.overload
