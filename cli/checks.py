@@ -11,7 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal
@@ -22,6 +22,8 @@ from cli.backend_check import ask_backend, remote_backend
 from cli.components import Component, known_components, why_not_free
 from cli.fetch.manifest import ManifestError, torn_file
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
+from toolformer.model_files.digests import DamagedError
+from toolformer.model_files.digests import check as check_digests
 from toolformer.result_cache import CacheConfigError, CacheSettings, CacheUnavailable, MemoryCache
 from toolformer.tools import ToolConfigError, ToolRegistry
 
@@ -217,7 +219,8 @@ def check_index(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
     except (UnusableIndexError, OSError) as error:
         yield Finding("encyclopedia", "problem", str(error), f"toolformer index wiki --index {folder}")
     else:
-        yield Finding("encyclopedia", "ok", f"{manifest.pages:,} pages indexed in {folder}")
+        whole = Finding("encyclopedia", "ok", f"{manifest.pages:,} pages indexed in {folder}")
+        yield _with_digests(whole, folder, f"remove it and build it again: toolformer index wiki --index {folder}")
 
 
 def check_disk(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
@@ -244,6 +247,21 @@ def check_memory(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding
         yield _amount("memory", int(available[1]) * 1024, MIN_MEMORY, GOOD_MEMORY, "available", remedy)
 
 
+def check_questions(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """The passages and vectors of question answering."""
+    data = Path(environ.get("TOOLFORMER_DATA_DIR") or "var")
+    chosen = environ.get("TOOLFORMER_QUESTION_ANSWERING_INDEX")
+    folder = Path(chosen) if chosen else data / "question_answering" / "index"
+    if (folder / "index.json").is_file():
+        remedy = f"remove {folder}; what made it makes it again"
+        yield _with_digests(Finding("passages", "ok", f"indexed in {folder}"), folder, remedy)
+    elif chosen:
+        remedy = "name a finished index in TOOLFORMER_QUESTION_ANSWERING_INDEX"
+        yield Finding("passages", "problem", f"{folder} is not a finished index", remedy)
+    else:
+        yield Finding("passages", "ok", f"not indexed yet; the first start does it, in {folder}")
+
+
 CHECKS: Final[Mapping[str, Check]] = {
     "python": check_python,
     "packages": check_packages,
@@ -255,6 +273,7 @@ CHECKS: Final[Mapping[str, Check]] = {
     "models": check_models,
     "backend": check_backend,
     "encyclopedia": check_index,
+    "passages": check_questions,
     "disk": check_disk,
     "memory": check_memory,
 }
@@ -293,7 +312,16 @@ def _model_finding(folder: Path) -> Finding:
     if torn:
         return Finding(name, "problem", f"{folder}: {torn}", "see toolformer fetch --check, and fetch it again")
     size = sum(file.stat().st_size for file in folder.iterdir() if file.is_file())
-    return Finding(name, "ok", f"{kind}, {size / 1e6:.1f} MB")
+    return _with_digests(Finding(name, "ok", f"{kind}, {size / 1e6:.1f} MB"), folder, remedy)
+
+
+def _with_digests(whole: Finding, folder: Path, remedy: str, digests: Mapping[str, str] | None = None) -> Finding:
+    """``whole``, or what is wrong with the files that digests are known of; large ones are read as well."""
+    try:
+        read = check_digests(folder, digests, at_most=None)
+    except DamagedError as error:
+        return Finding(whole.name, "problem", str(error), remedy)
+    return replace(whole, detail=f"{whole.detail}, {f'{read} digests right' if read else 'no digests to compare with'}")
 
 
 async def _ping(settings: CacheSettings) -> tuple[str, float]:
@@ -324,15 +352,16 @@ def _atlas_finding(name: str, folder: Path) -> Finding:
     """A retriever with its reader, whose settings list all files."""
     remedy = "restore the folder from the repository"
     try:
-        listed = {
-            file: int(entry["bytes"]) for file, entry in json.loads((folder / _ATLAS).read_text())["files"].items()
-        }
+        entries = json.loads((folder / _ATLAS).read_text())["files"]
+        digests = {file: str(entry["sha256"]) for file, entry in entries.items()}
+        listed = {file: int(entry["bytes"]) for file, entry in entries.items()}
         torn = [file for file, size in listed.items() if (folder / file).stat().st_size != size]
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         return Finding(name, "problem", f"cannot be read: {error}", remedy)
     if torn:
         return Finding(name, "problem", f"not of the size that {_ATLAS} gives: {_some(torn)}", remedy)
-    return Finding(name, "ok", f"retriever and reader for question answering, {sum(listed.values()) / 1e6:.1f} MB")
+    whole = Finding(name, "ok", f"retriever and reader for question answering, {sum(listed.values()) / 1e6:.1f} MB")
+    return _with_digests(whole, folder, remedy, digests)
 
 
 def _who_answers(component: Component) -> str | None:

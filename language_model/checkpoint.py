@@ -20,6 +20,7 @@ from torch import Tensor
 from language_model.block import rotation_table
 from language_model.config import CheckpointError, GPTJConfig
 from language_model.gptj import GPTJ
+from toolformer.model_files.digests import DamagedError, check, forget, record
 
 _SPLIT = ("q_proj", "k_proj", "v_proj")
 
@@ -39,6 +40,7 @@ def load(directory: Path, *, dtype: torch.dtype = torch.float32, device: torch.d
     if missing := sorted(expected.keys() - state.keys()):
         raise CheckpointError(f"{directory}: weights are missing: {', '.join(missing[:3])}")
     for name, tensor in state.items():
+        require_numbers(directory, name, tensor)
         if name in expected and tensor.shape != expected[name].shape:
             wanted = tuple(expected[name].shape)
             raise CheckpointError(f"{directory}: {name} has shape {tuple(tensor.shape)}, config.json asks for {wanted}")
@@ -54,12 +56,37 @@ def save(model: GPTJ, directory: Path) -> None:
     partial = directory / "model.safetensors.partial"
     save_file(_to_published(model), partial, metadata={"format": "pt"})
     shutil.copymode(directory / "config.json", partial)  # safetensors lets nobody but the owner read: no server may
+    forget(directory)
     partial.replace(directory / "model.safetensors")
+    record(directory, ["model.safetensors"])
+
+
+def require_recorded(file: Path) -> None:
+    """Compare a file of a checkpoint with the digest that its folder has of it, if any.
+
+    Raises:
+        CheckpointError: it differs.
+    """
+    try:
+        check(file.parent, name=file.name)
+    except DamagedError as error:
+        raise CheckpointError(f"{error}: fetch the checkpoint again, or make it again") from None
+
+
+def require_numbers(directory: Path, name: str, tensor: Tensor) -> None:
+    """Refuse a weight that is no number: it would spread to every token.
+
+    Raises:
+        CheckpointError: naming the tensor.
+    """
+    if tensor.is_floating_point() and tensor.numel() and not torch.stack(tensor.aminmax()).isfinite().all():
+        raise CheckpointError(f"{directory}: {name} holds a weight that is no number: fetch the checkpoint again")
 
 
 def _read_weights(directory: Path) -> dict[str, Tensor]:
     merged: dict[str, Tensor] = {}
     for path in _weight_files(directory):
+        require_recorded(path)
         try:
             if path.suffix == ".safetensors":
                 merged |= load_file(path)

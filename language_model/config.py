@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from toolformer.model_files.config import ConfigError, read_config, require_number, require_sizes
+
+_SIZES: Final = {
+    "layers": ("n_layer",),
+    "width": ("n_embd", "n_head", "rotary_dim"),
+    "tokens": ("vocab_size", "n_positions"),
+}
 
 
 class CheckpointError(Exception):
@@ -32,6 +40,13 @@ class GPTJConfig:
     eos_token_id: int = 50256
 
     def __post_init__(self) -> None:
+        try:
+            require_sizes(asdict(self), _SIZES)
+            if self.n_inner is not None:
+                require_sizes(asdict(self), {"width": ("n_inner",)})
+            require_number("layer_norm_epsilon", self.layer_norm_epsilon)
+        except ConfigError as error:
+            raise CheckpointError(f"config.json: {error}") from None
         if self.n_embd % self.n_head:
             raise CheckpointError(f"config.json: n_embd {self.n_embd} is not a multiple of n_head {self.n_head}")
         if self.rotary_dim % 2 or not 0 < self.rotary_dim <= self.head_dim:
@@ -62,7 +77,10 @@ class GPTJConfig:
         if raw.get("tie_word_embeddings", False):
             raise CheckpointError(f"{path}: tie_word_embeddings must be false, as in GPT-J")
         known = {name: raw[name] for name in cls.__dataclass_fields__ if name in raw}
-        return cls(**known)
+        try:
+            return cls(**known)
+        except CheckpointError as error:
+            raise CheckpointError(f"{directory}: {error}") from None
 
     def save(self, directory: Path) -> None:
         """Write ``directory/config.json`` such that transformers' ``GPTJForCausalLM`` reads it."""
@@ -91,12 +109,32 @@ def model_type(directory: Path) -> str:
     return told
 
 
+_OTHERS: Final = {
+    "layers": ("n_layer", "num_hidden_layers", "num_layers"),
+    "width": ("n_embd", "hidden_size", "n_head", "num_attention_heads", "n_inner", "intermediate_size"),
+    "tokens": ("vocab_size", "n_positions", "max_position_embeddings"),
+}
+"""Sizes as other models' configurations name them."""
+
+
+def require_sizes_of(directory: Path) -> None:
+    """Refuse sizes in ``directory/config.json`` that cannot be, of whatever kind of model, before a library makes it.
+
+    Raises:
+        CheckpointError: naming the first such field.
+    """
+    fields = {name: value for name, value in _read(directory).items() if value is not None}
+    try:
+        require_sizes(fields, {kind: [name for name in names if name in fields] for kind, names in _OTHERS.items()})
+    except ConfigError as error:
+        raise CheckpointError(f"{directory / 'config.json'}: {error}") from None
+
+
 def _read(directory: Path) -> dict[str, Any]:
     path = directory / "config.json"
     try:
-        raw: dict[str, Any] = json.loads(path.read_text())
+        return read_config(path)
     except FileNotFoundError:
         raise CheckpointError(f"{path} is missing: give a directory that holds a Hugging Face checkpoint") from None
-    except json.JSONDecodeError as error:
-        raise CheckpointError(f"{path} is not JSON: {error}") from None
-    return raw
+    except (ConfigError, OSError) as error:
+        raise CheckpointError(str(error)) from None

@@ -16,7 +16,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from language_model.config import CheckpointError, model_type
+from language_model.checkpoint import require_numbers, require_recorded
+from language_model.config import CheckpointError, model_type, require_sizes_of
 
 
 class DynamicRows:
@@ -100,6 +101,9 @@ class OtherCausalLM:
             CheckpointError: if transformers is not installed, or cannot load it, or the model is not one for this path.
         """
         kind = model_type(Path(directory))
+        require_sizes_of(Path(directory))
+        for file in Path(directory).glob("*.safetensors"):
+            require_recorded(file)
         try:
             from transformers import AutoModelForCausalLM
         except ImportError:
@@ -110,8 +114,11 @@ class OtherCausalLM:
             model = AutoModelForCausalLM.from_pretrained(
                 directory, dtype=dtype, local_files_only=True, trust_remote_code=False
             )
-        except (OSError, ValueError, RuntimeError, KeyError) as error:
+        # What a wrong field of config.json leads to in the library, it may be any of these.
+        except (OSError, ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(f"{directory}: transformers cannot load this {kind}: {error}") from error
+        for name, tensor in model.state_dict().items():
+            require_numbers(Path(directory), name, tensor)
         return cls(model.to(device))
 
     @property

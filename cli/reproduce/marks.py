@@ -8,7 +8,6 @@ products have the sizes they had. The mark has their SHA-256 too.
 from __future__ import annotations
 
 import datetime as dt
-import hashlib
 import json
 import time
 from collections.abc import Mapping
@@ -19,6 +18,7 @@ from typing import Any, Literal
 
 from cli.console import CommandError
 from cli.reproduce.plan import Step
+from toolformer.model_files.digests import file_digest
 from training_jobs.stages.parts import write_whole
 
 State = Literal["done", "begun", "open"]
@@ -102,7 +102,7 @@ class Marks:
             "arguments": self._arguments(step),
             "inputs": self._inputs(step),
             "products": {
-                self._name(path): {"bytes": path.stat().st_size, "sha256": _sha256(path)} for path in step.products
+                self._name(path): {"bytes": path.stat().st_size, "sha256": file_digest(path)} for path in step.products
             },
             "counts": step.counts(),
             "seconds": round(begun["seconds_before"] + time.time() - begun["began"], 1),
@@ -132,7 +132,7 @@ class Marks:
 
     def _inputs(self, step: Step) -> dict[str, str]:
         try:
-            return {path.name: _sha256(path) for path in step.inputs}
+            return {path.name: file_digest(path) for path in step.inputs}
         except OSError as error:
             told = f"{error.filename}: cannot be read ({error.strerror}); step {step.name} needs it"
             raise CommandError(told) from error
@@ -152,8 +152,3 @@ class Marks:
 
     def _write(self, path: Path, told: Mapping[str, Any]) -> None:
         write_whole(path, (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode())
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -7,13 +7,15 @@ text at a time.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812, the field's name for it
+
+from toolformer.model_files.config import read_config, require_number, require_sizes
 
 _FIELDS: Final = {
     "vocab_size": "vocab_size", "hidden_size": "width", "intermediate_size": "inner_width",
@@ -21,6 +23,12 @@ _FIELDS: Final = {
     "type_vocab_size": "segments", "layer_norm_eps": "epsilon", "pad_token_id": "pad_id",
     "uncentred_layer_norm": "uncentred_norm",
 }  # fmt: skip
+
+_SIZES: Final = {
+    "layers": ("layers",),
+    "width": ("width", "inner_width", "heads"),
+    "tokens": ("vocab_size", "positions", "segments"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +52,8 @@ class BertConfig:
     uncentred_norm: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "width", "inner_width", "layers", "heads", "positions", "segments"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        require_sizes(asdict(self), _SIZES)
+        require_number("epsilon", self.epsilon)
         if self.width % self.heads:
             raise ValueError(f"hidden_size {self.width} cannot be split among {self.heads} attention heads")
 
@@ -58,12 +65,7 @@ class BertConfig:
             ValueError: the file is no JSON object, a field is missing or does not hold.
             OSError: it cannot be read.
         """
-        try:
-            fields: Any = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is no JSON ({error})") from error
-        if not isinstance(fields, dict):
-            raise ValueError(f"{path} holds no JSON object")
+        fields = read_config(path)
         if fields.get("hidden_act", "gelu") != "gelu":
             raise ValueError(f"hidden_act is {fields['hidden_act']!r}; a retriever's must be 'gelu'")
         try:

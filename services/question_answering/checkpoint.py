@@ -22,6 +22,7 @@ from services.question_answering.reader import Reader
 from services.question_answering.retriever import Retriever
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.weights import WeightsError, load_weights
+from toolformer.model_files.digests import AT_START, DamagedError, check, file_digest
 
 SETTINGS_FILE: Final = "atlas.json"
 RETRIEVER: Final = "retriever"
@@ -118,16 +119,17 @@ def read_settings(folder: Path) -> ModelSettings:
     return settings
 
 
-def verify(folder: Path) -> ModelSettings:
-    """Read every file of a model and compare its digest.
+def verify(folder: Path, *, at_most: int | None = None) -> ModelSettings:
+    """Read every file of a model, those of up to ``at_most`` bytes, and compare its digest.
 
     Raises:
         ModelError: see `read_settings`; or a file's content has changed.
     """
     settings = read_settings(folder)
-    for name, file in settings.files.items():
-        if file_digest(folder / name) != file.sha256:
-            raise ModelError(f"{folder / name} is not what was written: its digest differs; make the model again")
+    try:
+        check(folder, {name: file.sha256 for name, file in settings.files.items()}, at_most=at_most)
+    except DamagedError as error:
+        raise ModelError(f"{error}; {_REMEDY}") from error
     return settings
 
 
@@ -143,9 +145,9 @@ def load_model(
         with_reader: without it only the retriever is loaded, and ``reader`` may not be used.
 
     Raises:
-        ModelError: see `read_settings`; or a file's content cannot be used.
+        ModelError: see `verify`, which reads files up to `AT_START`; or a file's content cannot be used.
     """
-    settings = read_settings(folder)
+    settings = verify(folder, at_most=AT_START)
     try:
         place, dtype = torch.device(device), getattr(torch, precision)
         queries = _bert(folder / RETRIEVER, dtype, place)
@@ -169,12 +171,6 @@ def load_model(
     except (WeightsError, ValueError, OSError, RuntimeError) as error:
         raise ModelError(f"the model at {folder} cannot be loaded: {error}; {_REMEDY}") from error
     return Model(settings, retriever, reader)
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
 
 
 def _bert(folder: Path, dtype: torch.dtype, device: torch.device) -> Bert:

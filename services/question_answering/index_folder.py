@@ -30,12 +30,15 @@ from services.question_answering.passage_index import (
     sample_for,
 )
 from services.question_answering.passages import PassageStore
+from toolformer.model_files.digests import DamagedError, check, record
 
 MANIFEST_FILE: Final = "index.json"
 VECTORS_FILE: Final = "vectors.faiss"
 STORED_FILE: Final = "vectors.f16.npy"
 BLOCKS_FOLDER: Final = "vectors"
 FORMAT: Final = 1
+_RECORDED: Final = ("passages.", "vectors.")
+"""How the names of the files begin that are served."""
 
 
 class UnusableIndexError(Exception):
@@ -116,6 +119,7 @@ def finish(index: Path, manifest: Manifest, *, code_bytes: int = DEFAULT_CODE_BY
     partial.replace(index / VECTORS_FILE)
     if manifest.kind == "ivf-pq":
         _store(blocks, index / STORED_FILE, (manifest.passages, manifest.width))
+    record(index, [path.name for path in index.iterdir() if path.is_file() and path.name.startswith(_RECORDED)])
     (index / MANIFEST_FILE).write_text(manifest.model_dump_json(indent=2) + "\n", encoding="utf-8")
     shutil.rmtree(blocks.folder)
 
@@ -166,11 +170,12 @@ def open_index(
     if manifest.retriever != retriever or manifest.width != width:
         raise UnusableIndexError(f"{index} was made by another retriever than the model's; make it again")
     try:
+        check(index)
         vectors = PassageIndex.read(index / VECTORS_FILE, probes=probes)
         passages = PassageStore(index)
         if manifest.kind == "ivf-pq":
             vectors.refine_with(np.load(index / STORED_FILE, mmap_mode="r"), refine)
-    except (OSError, ValueError) as error:
+    except (DamagedError, OSError, ValueError) as error:
         raise UnusableIndexError(f"{index} is broken ({error}); remove it and make it again") from error
     if not len(vectors) == len(passages) == manifest.passages or vectors.width != width:
         passages.close()

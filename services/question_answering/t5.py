@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812, the field's name for it
+
+from toolformer.model_files.config import read_config, require_number, require_sizes
 
 KeysValues = tuple[Tensor, Tensor]
 """Keys and values, each (batch, heads, length, head width)."""
@@ -28,6 +30,12 @@ _FIELDS: Final = {
     "layer_norm_epsilon": "epsilon", "feed_forward_proj": "feed_forward", "tie_word_embeddings": "tied",
     "pad_token_id": "pad_id", "eos_token_id": "eos_id",
 }  # fmt: skip
+
+_SIZES: Final = {
+    "layers": ("encoder_layers", "decoder_layers"),
+    "width": ("width", "head_width", "inner_width", "heads", "buckets"),
+    "tokens": ("vocab_size", "max_distance"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +63,8 @@ class T5Config:
     eos_id: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("vocab_size", "width", "head_width", "inner_width", "encoder_layers", "decoder_layers", "heads"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} is {getattr(self, name)}; it must be at least 1")
+        require_sizes(asdict(self), _SIZES)
+        require_number("epsilon", self.epsilon)
         if self.feed_forward not in _FEED_FORWARDS:
             raise ValueError(f"feed_forward_proj is {self.feed_forward!r}; known are {', '.join(_FEED_FORWARDS)}")
 
@@ -69,12 +76,7 @@ class T5Config:
             ValueError: the file is no JSON object, a field is missing or does not hold.
             OSError: it cannot be read.
         """
-        try:
-            fields: Any = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise ValueError(f"{path} is no JSON ({error})") from error
-        if not isinstance(fields, dict):
-            raise ValueError(f"{path} holds no JSON object")
+        fields = read_config(path)
         try:
             return cls(**{ours: fields[theirs] for theirs, ours in _FIELDS.items() if theirs in fields})
         except TypeError as error:

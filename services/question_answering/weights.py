@@ -79,6 +79,8 @@ def load_weights(folder: Path, model: ModuleT, *, dtype: torch.dtype, device: to
             raise WeightsError(
                 f"{folder}: {name} has the shape {tuple(tensor.shape)}, config.json asks for {tuple(expected[name])}"
             )
+        if tensor.numel() and not torch.stack(tensor.aminmax()).isfinite().all():
+            raise WeightsError(f"{folder}: {name} holds a weight that is no number")
         state[name] = tensor.to(dtype)
     if missing := sorted(expected.keys() - state.keys()):
         raise WeightsError(f"{folder} lacks {len(missing)} tensors, the first of them {missing[0]!r}")

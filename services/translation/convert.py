@@ -23,6 +23,7 @@ from tokenizers import Tokenizer
 from services.translation.flores import ENGLISH, LANGUAGES
 from services.translation.model_folder import TOKENIZER_NAME, WEIGHTS_NAME, Manifest
 from services.translation.translator import END
+from toolformer.model_files.digests import record
 
 logger = logging.getLogger(__name__)
 
@@ -99,6 +100,7 @@ def convert(
             source_languages=tuple(languages),
         )
         manifest.write(partial)
+        record(partial)
         partial.replace(out)
     finally:
         shutil.rmtree(partial, ignore_errors=True)

@@ -12,9 +12,10 @@ from typing import Final
 
 from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
 from services.translation.language_id import Detection, LanguageIdentifier
-from services.translation.model_folder import UnusableModelError, file_digest
+from services.translation.model_folder import UnusableModelError
 from services.translation.preparing import Prepared, Preparer, Translation
 from services.translation.translator import Segment, Translator
+from toolformer.model_files.digests import file_digest
 
 logger = logging.getLogger(__name__)
 

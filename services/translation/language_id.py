@@ -9,10 +9,11 @@ from typing import Final
 
 import fasttext  # type: ignore[import-untyped]
 
-from services.translation.fasttext_file import is_whole
 from services.translation.labels import LABEL_PREFIX, to_flores
 from services.translation.model_folder import UnusableModelError
 from services.translation.scripts import main_script
+from toolformer.model_files.digests import DamagedError, check
+from toolformer.model_files.fasttext import why_unusable
 
 _LABELS: Final = 5
 """How many of the classifier's labels are looked at: several may mean one FLORES code."""
@@ -47,8 +48,12 @@ class LanguageIdentifier:
         remedy = "name a published lid.176 or lid218e file in TOOLFORMER_TRANSLATION_LANGUAGE_ID"
         if not path.is_file():
             raise UnusableModelError(f"there is no language classifier at {path}; {remedy}")
-        if not is_whole(path):
-            raise UnusableModelError(f"{path} is not a whole fastText file; {remedy}")
+        try:
+            check(path.parent, name=path.name, at_most=None)
+        except DamagedError as error:
+            raise UnusableModelError(f"{error}; copy it again, or {remedy}") from error
+        if reason := why_unusable(path):
+            raise UnusableModelError(f"{path} cannot be used, {reason}; {remedy}")
         try:
             self._model = fasttext.load_model(str(path))
             labels = self._model.get_labels()

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolformer.model_files.digests import DamagedError, check
 
 MANIFEST_NAME: Final = "translation.json"
 WEIGHTS_NAME: Final = "model.bin"
@@ -47,7 +48,7 @@ def read_manifest(folder: Path) -> Manifest:
     """The manifest of a finished model folder.
 
     Raises:
-        UnusableModelError: there is no folder, it was not finished, a file is missing or torn.
+        UnusableModelError: there is no folder, it was not finished, a file is missing, torn or damaged.
     """
     if not folder.is_dir():
         raise UnusableModelError(f"there is no model folder at {folder}; {REMEDY} {folder}")
@@ -74,10 +75,8 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder / WEIGHTS_NAME} has {size:,} bytes where its manifest says {manifest.model_bytes:,}: the copy is "
             f"torn; copy it again, or {REMEDY} {folder}"
         )
+    try:
+        check(folder)
+    except DamagedError as error:
+        raise UnusableModelError(f"{error}; copy it again, or {REMEDY} {folder}") from error
     return manifest
-
-
-def file_digest(path: Path) -> str:
-    """The SHA-256 of a file, in hexadecimal."""
-    with path.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()

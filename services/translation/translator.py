@@ -18,9 +18,9 @@ from services.translation.model_folder import (
     TOKENIZER_NAME,
     WEIGHTS_NAME,
     UnusableModelError,
-    file_digest,
     read_manifest,
 )
+from toolformer.model_files.digests import file_digest
 
 END: Final = "</s>"
 _WORD_START: Final = "▁"

@@ -20,7 +20,7 @@ from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fi
 from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_current, recipe_of
 from services.wiki_search.java import LuceneError
 from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, Searcher
-from services.wiki_search.manifest import LUCENE_FOLDER, UnusableIndexError, read_manifest
+from services.wiki_search.manifest import LUCENE_FOLDER, UnusableIndexError, check_files, read_manifest
 from services.wiki_search.ranking import (
     CANDIDATES,
     EmptyQueryError,
@@ -150,6 +150,7 @@ class WikiSearchEngine:
 
     def _open(self) -> Searcher:
         manifest = read_manifest(self._index)
+        check_files(self._index)
         searcher = Searcher(self._index / LUCENE_FOLDER, heap_mb=self._heap_mb, threads=self._threads)
         if searcher.passages != manifest.passages:
             searcher.close()

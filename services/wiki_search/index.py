@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import hashlib
 import logging
 import os
 import shutil
@@ -38,10 +37,9 @@ from services.wiki_search.manifest import (
     read_manifest,
 )
 from services.wiki_search.passages import PASSAGE_WORDS
+from toolformer.model_files.digests import file_digest, record
 
 BUNDLED: Final = "bundled"
-
-_HASH_BLOCK: Final = 1 << 20
 
 # Measured on a million generated passages (docs/performance.md), in bytes for each byte of the pages' file.
 _DISK_WHILE_BUILDING: Final = 4.5
@@ -108,7 +106,7 @@ def recipe_of(pages: str) -> Recipe:
         IndexBuildError: the file cannot be read.
     """
     try:
-        digest = bundled.fingerprint() if pages == BUNDLED else _file_digest(Path(pages))
+        digest = bundled.fingerprint() if pages == BUNDLED else file_digest(Path(pages))
     except OSError as error:
         message = f"--pages: {pages} cannot be read ({error.strerror}); give a file of KILT pages, or '{BUNDLED}'"
         raise IndexBuildError(message) from error
@@ -141,6 +139,7 @@ def _build(scratch: Path, index: Path, recipe: Recipe, pages: str, threads: int,
         build_seconds=round(time.perf_counter() - began, 2),
     )
     manifest.write(finished)
+    record(finished)
     if index.exists():
         index.rename(scratch / "replaced")
     finished.rename(index)
@@ -166,14 +165,6 @@ def _require_room(source: Path, scratch: Path, threads: int, heap_mb: int) -> No
 
 def _size(count: int) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"
-
-
-def _file_digest(path: Path) -> str:
-    digest = hashlib.sha256()
-    with path.open("rb") as source:
-        while block := source.read(_HASH_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
 
 
 @contextlib.contextmanager

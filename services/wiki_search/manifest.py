@@ -7,6 +7,8 @@ from typing import Final
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from toolformer.model_files.digests import DamagedError, check
+
 MANIFEST_NAME: Final = "manifest.json"
 LUCENE_FOLDER: Final = "lucene"
 FORMAT: Final = 1
@@ -74,3 +76,15 @@ def read_manifest(index: Path) -> Manifest:
             f"{BUILD_COMMAND} --index {index}"
         )
     return manifest
+
+
+def check_files(index: Path) -> None:
+    """Compare the files of a finished index with their digests.
+
+    Raises:
+        UnusableIndexError: one is damaged.
+    """
+    try:
+        check(index)
+    except DamagedError as error:
+        raise UnusableIndexError(f"{error}; remove {index} and build it again") from error

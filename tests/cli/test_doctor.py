@@ -1,6 +1,7 @@
 """``toolformer doctor`` on this machine, and on machines made ill."""
 
 import asyncio
+import hashlib
 import json
 import socket
 import threading
@@ -15,6 +16,7 @@ from cli.doctor import CHECKOUT, diagnose, show_findings
 from services.wiki_search.manifest import MANIFEST_NAME, Manifest, Recipe
 from tests.cli.command import FREE_PORTS, run, toolformer
 from tests.support.redis_server import needs_redis, redis_server
+from toolformer.model_files.digests import record
 
 
 def find(name: str, environ: dict[str, str], checkout: Path = CHECKOUT) -> list[Finding]:
@@ -134,7 +136,7 @@ def test_models_are_found_whole_or_named(tmp_path: Path) -> None:
     assert "model.safetensors" in no_weights.detail
     (folder / "model.safetensors").write_bytes(b"0" * 2_000_000)
     whole, named = find("models", {"TOOLFORMER_MODEL": str(tmp_path / "other")}, tmp_path)
-    assert (whole.status, whole.detail) == ("ok", "gptj, 2.0 MB")
+    assert (whole.status, whole.detail) == ("ok", "gptj, 2.0 MB, no digests to compare with")
     assert (named.name, named.status) == ("model other", "problem")
 
 
@@ -142,10 +144,16 @@ def test_a_model_of_two_is_whole_or_torn(tmp_path: Path) -> None:
     folder = tmp_path / "models" / "atlas"
     (folder / "reader").mkdir(parents=True)
     (folder / "reader" / "model.safetensors").write_bytes(b"0" * 1_000_000)
-    entry = {"bytes": 1_000_000, "sha256": "0"}
+    entry = {"bytes": 1_000_000, "sha256": hashlib.sha256(b"0" * 1_000_000).hexdigest()}
     (folder / "atlas.json").write_text(json.dumps({"files": {"reader/model.safetensors": entry}}))
     [whole] = find("models", {}, tmp_path)
-    assert (whole.status, whole.detail) == ("ok", "retriever and reader for question answering, 1.0 MB")
+    assert (whole.status, whole.detail) == (
+        "ok",
+        "retriever and reader for question answering, 1.0 MB, 1 digests right",
+    )
+    (folder / "reader" / "model.safetensors").write_bytes(b"0" * 999_999 + b"1")
+    [damaged] = find("models", {}, tmp_path)
+    assert (damaged.status, "reader/model.safetensors is damaged" in damaged.detail) == ("problem", True)
     (folder / "reader" / "model.safetensors").write_bytes(b"0")
     [torn] = find("models", {}, tmp_path)
     assert (torn.status, "reader/model.safetensors" in torn.detail) == ("problem", True)
@@ -164,7 +172,14 @@ def test_the_index_is_there_or_will_be_built_or_is_broken(tmp_path: Path) -> Non
     recipe = Recipe(source="bundled", source_digest="0", passage_words=100, pyserini="1")
     Manifest(recipe=recipe, pages=12345, passages=20000, build_seconds=1).write(folder)
     [there] = find("encyclopedia", environ)
-    assert there.detail == f"12,345 pages indexed in {folder}"
+    assert there.detail == f"12,345 pages indexed in {folder}, no digests to compare with"
+    (folder / "segments").write_bytes(b"as written")
+    record(folder)
+    [same] = find("encyclopedia", environ)
+    assert (same.status, same.detail.rpartition(", ")[2]) == ("ok", "2 digests right")
+    (folder / "segments").write_bytes(b"as Written")
+    [damaged] = find("encyclopedia", environ)
+    assert (damaged.status, "segments is damaged" in damaged.detail) == ("problem", True)
     (folder / MANIFEST_NAME).write_text('{"pa')
     [broken] = find("encyclopedia", environ)
     assert broken.status == "problem"

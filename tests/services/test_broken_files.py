@@ -16,11 +16,12 @@ from services.question_answering.app import QuestionAnsweringSettings
 from services.question_answering.app import build_app as question_answering
 from services.translation.app import BUNDLED, TranslationSettings
 from services.translation.app import build_app as translation
+from services.wiki_search.manifest import UnusableIndexError, check_files
 from tests.services.real_services import INFOS, START_SECONDS, process_environment, tiny_question_answering
 
 pytestmark = pytest.mark.timeout(400)
 
-GONE, GARBAGE, SHORT = "gone", "garbage", "short"
+GONE, GARBAGE, SHORT, FLIPPED = "gone", "garbage", "short", "flipped"
 
 DAMAGES: Final = {
     "question_answering": {
@@ -34,6 +35,9 @@ DAMAGES: Final = {
         "index/index.json": GARBAGE,
         "index/vectors.faiss": GARBAGE,
         "index/passages.jsonl": SHORT,
+        "model/reader/model.safetensors ": FLIPPED,
+        "index/vectors.faiss ": FLIPPED,
+        "index/passages.jsonl ": FLIPPED,
     },
     "translation": {
         "model": GONE,
@@ -43,6 +47,8 @@ DAMAGES: Final = {
         "model/shared_vocabulary.json": GARBAGE,
         "model/lid.ftz": GONE,
         "model/lid.ftz ": GARBAGE,
+        "model/lid.ftz  ": FLIPPED,
+        "model/model.bin ": FLIPPED,
     },
 }
 """What happens to which file or folder of which service."""
@@ -70,6 +76,10 @@ def damage(path: Path, how: str) -> None:
     """Spoil a file or a folder; its size stays the same where it is filled with garbage."""
     if how == GARBAGE:
         path.write_bytes(b"\xfe" * path.stat().st_size)
+    elif how == FLIPPED:
+        content = bytearray(path.read_bytes())
+        content[-(len(content) // 4)] ^= 1
+        path.write_bytes(content)
     elif how == SHORT:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     elif path.is_dir():
@@ -105,6 +115,16 @@ async def test_it_is_named_with_a_remedy(
     assert str(folder / path.split("/")[0]) in told
     assert re.search(r"\b(copy|make|name|remove|convert) ", told), told  # the remedy
     assert "\n" not in told
+
+
+def test_a_flipped_bit_in_lucenes_biggest_file_is_found(wiki_index: Path, tmp_path: Path) -> None:
+    index = tmp_path / "index"
+    shutil.copytree(wiki_index, index)
+    check_files(index)
+    biggest = max((index / "lucene").iterdir(), key=lambda file: file.stat().st_size)
+    damage(biggest, FLIPPED)
+    with pytest.raises(UnusableIndexError, match=f"{biggest.name} is damaged.*; remove .* and build it again"):
+        check_files(index)
 
 
 @pytest.mark.parametrize("service", DAMAGES)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import asyncio
 import datetime
-import hashlib
 import json
 import os
 from collections import Counter
@@ -24,6 +23,7 @@ from rich.console import Console
 
 from demo_world.splits import stable_hash
 from toolformer.api_call import neutralise
+from toolformer.model_files.digests import file_digest
 from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
@@ -71,10 +71,7 @@ def make_base_corpus(
         "learned_tokens": int(tokens.learned.sum()),
         "longest_document_tokens": int(tokens.starts.diff().max()) if tokens.documents else 0,
         "texts": dict(sorted(counts.items())),
-        "sha256": {
-            name: hashlib.sha256((out / name).read_bytes()).hexdigest()
-            for name in ("tokenizer.json", "tokens.safetensors")
-        },
+        "sha256": {name: file_digest(out / name) for name in ("tokenizer.json", "tokens.safetensors")},
     }
     (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest

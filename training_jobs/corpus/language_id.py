@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final, Protocol
 
+from toolformer.model_files.fasttext import why_unusable
+
 _ENGLISH: Final = ("en", "eng")
 _PREFIX: Final = "__label__"
 
@@ -30,6 +32,8 @@ class FastTextLanguages:
         remedy = "name a file such as lid.176.ftz"
         if not path.is_file():
             raise ValueError(f"--language-id: there is no file {path}; {remedy}")
+        if reason := why_unusable(path):
+            raise ValueError(f"--language-id: {path} cannot be used, {reason}; {remedy}")
         try:
             self._model = fasttext.load_model(str(path))
             labels = self._model.get_labels()

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
 import json
 import os
 from collections import Counter
@@ -27,6 +26,7 @@ from demo_world.suites import TOOLS
 from demo_world.texts import Document, documents
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, call_ids, splice_result
+from toolformer.model_files.digests import file_digest
 from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
@@ -113,7 +113,7 @@ def make_corpus(
         "learned_tokens": int(tokens.learned.sum()),
         "longest_document_tokens": int(tokens.starts.diff().max()) if tokens.documents else 0,
         "texts": dict(sorted(counts.items())),
-        "sha256": {name: _sha256(out / name) for name in (DOCUMENTS_FILE, "tokenizer.json", "tokens.safetensors")},
+        "sha256": {name: file_digest(out / name) for name in (DOCUMENTS_FILE, "tokenizer.json", "tokens.safetensors")},
     }
     (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
     return manifest
@@ -160,10 +160,6 @@ def _as_json(document: ExecutedDocument) -> dict[str, Any]:
         for segment in document.segments
     ]
     return {"number": document.number, "segments": segments}
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,11 +43,24 @@ class Plan:
         return [(f"{self.path}:{chunk.first_line + number}", line) for number, line in enumerate(lines)]
 
 
+def marker_of(output: Path) -> Path:
+    """The file that says that ``output`` is whole, and what it was made with."""
+    return output.with_name(f"{output.name}.done.json")
+
+
+def _written(path: Path) -> str | None:
+    """The digest of what a stage wrote at ``path``; ``None`` of any other file."""
+    try:
+        return str(json.loads(marker_of(path).read_bytes())["sha256"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
 def plan(path: Path, lines_per_chunk: int) -> Plan:
     """Read ``path`` once and cut it.
 
     Raises:
-        StageError: if the file cannot be read.
+        StageError: if the file cannot be read, or is a stage's output and no more what that stage wrote.
     """
     digest = hashlib.sha256()
     chunks: list[Chunk] = []
@@ -63,6 +77,12 @@ def plan(path: Path, lines_per_chunk: int) -> Plan:
                     start = offset
     except OSError as error:
         raise StageError(f"{path}: cannot be read ({error.strerror}); run the stage before this one first") from error
+    written = _written(path)
+    if written not in (None, digest.hexdigest()):
+        raise StageError(
+            f"{path} is not what its stage wrote: its digest differs; run that stage again with --restart (if you "
+            f"changed it yourself, remove {marker_of(path)})"
+        )
     if rest := lines % lines_per_chunk:
         chunks.append(Chunk(len(chunks), start, lines - rest + 1, rest))
     return Plan(path, digest.hexdigest(), lines, tuple(chunks))

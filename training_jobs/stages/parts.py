@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from toolformer.model_files.digests import file_digest
+from training_jobs.stages.chunks import marker_of
 from training_jobs.stages.errors import StageError
 
 _PART: Final = re.compile(r"(\d{8})\.([0-9a-f]{32})\.jsonl")
@@ -43,7 +45,7 @@ class Parts:
         self._settings = json.loads(json.dumps(settings))
         self._count = count
         self._folder = output.with_name(f"{output.name}.parts")
-        self._marker = output.with_name(f"{output.name}.done.json")
+        self._marker = marker_of(output)
 
     def joined(self) -> bool:
         """Whether the output is there, by whoever joined it."""
@@ -58,13 +60,22 @@ class Parts:
         marker = _read(self._marker)
         if marker is not None:
             self._check(marker.get("settings"))
-            return self._output.is_file() and self._output.stat().st_size == marker.get("bytes")
+            return self._output.is_file() and self._whole(marker)
         if (begun := _read(self._folder / "settings.json")) is not None:
             if self._parts() or begun == self._settings:
                 self._check(begun)
             else:  # begun, but nothing was done: nothing is lost with other settings
                 (self._folder / "settings.json").unlink(missing_ok=True)
         return False
+
+    def _whole(self, marker: Mapping[str, Any]) -> bool:
+        if self._output.stat().st_size != marker.get("bytes"):
+            return False
+        if file_digest(self._output) != marker.get("sha256"):
+            raise StageError(
+                f"{self._output} is damaged: its digest is not the one written down; give --restart to make it anew"
+            )
+        return True
 
     def fit(self) -> bool:
         """Whether what there is was made with these settings."""

@@ -1,0 +1,8 @@
+"""Files of models and indexes that services, gateway and jobs read: whether they are what was written, and make sense.
+
+A package of its own, since images of single services hold nothing else of ``toolformer``.
+
+- ``digests.py``: the list of a folder's digests, and whether the files still have them
+- ``config.py``: ``config.json`` with sizes that can be
+- ``fasttext.py``: whether a fastText file can be given to the library
+"""
