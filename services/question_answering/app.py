@@ -49,6 +49,8 @@ class QuestionAnsweringSettings(BaseSettings):
     probes: int = Field(DEFAULT_PROBES, ge=1)
     refine: int = Field(DEFAULT_REFINE, ge=1, le=1_000)
     min_score: float = Field(0.0, ge=0.0, le=1.0)
+    min_agreement: float | None = Field(None, ge=0.0, le=1.0)
+    """Below this an answer is none; by default what the model's folder says."""
     wait_ms: float = Field(5.0, ge=0.0, le=1_000.0)
     data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
 
@@ -68,6 +70,7 @@ class AnswerWithPassages(BaseModel):
     question: str
     answer: str
     score: float = Field(description="How sure the reader is: the geometric mean of its tokens' probabilities.")
+    agreement: float = Field(description="Share of the question's words that the best passage says.")
     passages: list[UsedPassage] = Field(description="Best first.")
 
 
@@ -92,6 +95,7 @@ def _router(engine: QuestionAnsweringEngine) -> APIRouter:
             question=question,
             answer=answered.answer,
             score=round(answered.score, 4),
+            agreement=round(answered.agreement, 4),
             passages=[
                 UsedPassage(
                     id=one.passage.id, title=one.passage.heading, text=one.passage.text, score=round(one.score, 4)
@@ -126,6 +130,7 @@ def build_app(settings: QuestionAnsweringSettings | None = None) -> FastAPI:
             probes=settings.probes,
             refine=settings.refine,
             min_score=settings.min_score,
+            min_agreement=settings.min_agreement,
             wait_s=settings.wait_ms / 1_000,
         ),
     )

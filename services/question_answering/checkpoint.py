@@ -62,6 +62,8 @@ class ModelSettings(BaseModel):
     max_answer_tokens: int = Field(ge=1)
     passage_words: int = Field(100, ge=1)
     """Words at which pages are cut into passages for this model."""
+    min_agreement: float = Field(0.0, ge=0.0, le=1.0)
+    """An answer whose passages agree less with the question is none (`agreement.py`); 0: every answer is one."""
     files: dict[str, FileEntry] = {}
 
     @property

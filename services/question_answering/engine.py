@@ -16,6 +16,7 @@ from typing import Final, TypeVar
 import torch
 
 from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
+from services.question_answering.agreement import agreement
 from services.question_answering.checkpoint import Model, ModelError, Precision, load_model
 from services.question_answering.index_folder import OpenIndex, UnusableIndexError, open_index
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
@@ -39,10 +40,12 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer, the reader's confidence in it (0 to 1) and what it was read from, best first."""
+    """An answer, the reader's confidence in it, how far its passages agree with the question (`agreement.py`; both 0 to
+    1), and those passages, best first."""
 
     answer: str
     score: float
+    agreement: float
     found: tuple[Found, ...]
 
 
@@ -53,7 +56,8 @@ class Options:
     ``device`` and ``precision`` of the models; ``threads`` they compute with (None: torch's own choice); ``passages``
     read for a question (None: as many as the model was trained with). An approximate index looks into ``probes`` cells
     and scores ``refine`` times as many candidates exactly. An answer the reader is less sure of than ``min_score`` is
-    none. A lone call waits ``wait_s`` seconds for others.
+    none, nor one whose passages agree less with the question than ``min_agreement`` (None: what the model's settings
+    say). A lone call waits ``wait_s`` seconds for others.
     """
 
     device: str = "cpu"
@@ -63,6 +67,7 @@ class Options:
     probes: int = DEFAULT_PROBES
     refine: int = DEFAULT_REFINE
     min_score: float = 0.0
+    min_agreement: float | None = None
     wait_s: float = 0.005
 
 
@@ -85,6 +90,7 @@ class QuestionAnsweringEngine:
         self._options = options or Options()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._gatherer: Gatherer[str, Answered] | None = None
+        self._min_agreement = 0.0
         self.data_version = ""
         """See `services.base.engine.HasData`: model, index and what else an answer depends on."""
 
@@ -100,6 +106,8 @@ class QuestionAnsweringEngine:
             model, index = await self._in_thread(self._load)
         except (ModelError, UnusableIndexError) as error:
             raise CannotStart(str(error)) from error
+        asked = self._options.min_agreement
+        self._min_agreement = model.settings.min_agreement if asked is None else asked
         self.data_version = fingerprint(model.settings, index.manifest, replace(self._options, wait_s=0.0))
         self._gatherer = Gatherer(
             lambda questions: self._in_thread(partial(_answer_batch, model, index, self._options, questions)),
@@ -130,7 +138,8 @@ class QuestionAnsweringEngine:
         """The answer to one question, and the passages it was read from.
 
         Raises:
-            ToolFailure: ``empty_question``, or ``no_answer`` where the reader writes none or is not sure enough.
+            ToolFailure: ``empty_question``, or ``no_answer`` where the reader writes none or is not sure enough, or
+                where the passages are about something else.
         """
         if self._gatherer is None:
             raise NotReady("the model is not loaded")
@@ -140,6 +149,12 @@ class QuestionAnsweringEngine:
         if answered.score < self._options.min_score:
             message = (
                 f"the reader is not sure enough of an answer ({answered.score:.2f} of {self._options.min_score:g})"
+            )
+            raise ToolFailure("no_answer", message)
+        if answered.agreement < self._min_agreement:
+            message = (
+                "the passages found are not about what was asked "
+                f"(agreement {answered.agreement:.2f} of {self._min_agreement:g})"
             )
             raise ToolFailure("no_answer", message)
         return answered
@@ -192,8 +207,12 @@ def require_question(text: str) -> str:
 def _answer_batch(model: Model, index: OpenIndex, options: Options, questions: Sequence[str]) -> list[Answered]:
     """Runs in the model's thread."""
     found = retrieve(model, index, questions, options.passages or model.settings.passages)
-    answers = model.reader.answer(questions, [[one.passage for one in row] for row in found])
-    return [Answered(answer.text, answer.score, tuple(row)) for answer, row in zip(answers, found, strict=True)]
+    passages = [[one.passage for one in row] for row in found]
+    answers = model.reader.answer(questions, passages)
+    return [
+        Answered(answer.text, answer.score, agreement(question, read), tuple(row))
+        for question, answer, read, row in zip(questions, answers, passages, found, strict=True)
+    ]
 
 
 def retrieve(model: Model, index: OpenIndex, questions: Sequence[str], k: int) -> list[list[Found]]:

@@ -55,6 +55,8 @@ class TranslationSettings(BaseSettings):
     beam_size: int | None = Field(None, ge=1, le=16)
     """1 is greedy; by default what the model folder says is best."""
     min_confidence: float = Field(DEFAULT_MIN_CONFIDENCE, ge=0, le=1)
+    min_score: float | None = Field(None, ge=0, le=1)
+    """Below this a translation is none; by default what the model folder says."""
     batch: int = Field(DEFAULT_BATCH, ge=1, le=1_024)
     """Sentences that are translated at once."""
     batch_wait_ms: float = Field(DEFAULT_BATCH_WAIT_S * 1_000, ge=0, le=1_000)
@@ -67,6 +69,7 @@ class TranslationResult(BaseModel):
     text: str
     source: str | None = Field(description="FLORES-200 code of the text's language; null where it has no letter.")
     confidence: float | None = Field(description="The classifier's probability; null where it was not asked.")
+    score: float | None = Field(description="How sure the model is, 0 to 1; null where it was not asked.")
     translation: str
 
 
@@ -104,7 +107,10 @@ def _router(engine: TranslationEngine) -> APIRouter:
         """The text in English. English, and text without a letter, come back unchanged."""
         done = await engine.translate(text, source)
         confidence = None if done.confidence is None else round(done.confidence, 4)
-        return TranslationResult(text=text, source=done.source, confidence=confidence, translation=done.text)
+        score = None if done.score is None else round(done.score, 2)
+        return TranslationResult(
+            text=text, source=done.source, confidence=confidence, score=score, translation=done.text
+        )
 
     @router.get("/detect", summary="Name a text's language")
     async def detect(text: Text) -> DetectionResult:
@@ -149,6 +155,7 @@ def build_app(settings: TranslationSettings | None = None) -> FastAPI:
         load,
         settings.language_id,
         min_confidence=settings.min_confidence,
+        min_score=settings.min_score,
         max_batch=settings.batch,
         batch_wait_s=settings.batch_wait_ms / 1_000,
     )

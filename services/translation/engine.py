@@ -14,7 +14,7 @@ from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fi
 from services.translation.language_id import Detection, LanguageIdentifier
 from services.translation.model_folder import UnusableModelError
 from services.translation.preparing import Prepared, Preparer, Translation
-from services.translation.translator import Segment, Translator
+from services.translation.translator import Segment, Translated, Translator
 from toolformer.model_files.digests import file_digest
 
 logger = logging.getLogger(__name__)
@@ -31,6 +31,7 @@ class TranslationEngine:
         load_translator: loads the model; called in a thread when the engine starts.
         language_id: a fastText file.
         min_confidence: below this the classifier's answer is not trusted.
+        min_score: a translation with a lower score is none; None for what the model's folder says.
         max_batch: segments in one batch.
         batch_wait_s: seconds that a segment waits for company.
     """
@@ -41,12 +42,14 @@ class TranslationEngine:
         language_id: Path,
         *,
         min_confidence: float = DEFAULT_MIN_CONFIDENCE,
+        min_score: float | None = None,
         max_batch: int = DEFAULT_BATCH,
         batch_wait_s: float = DEFAULT_BATCH_WAIT_S,
     ) -> None:
         self._load_translator = load_translator
         self._language_id = language_id
         self._min_confidence = min_confidence
+        self._min_score = min_score
         self._max_batch = max_batch
         self._batch_wait_s = batch_wait_s
         self._loaded: _Loaded | None = None
@@ -65,15 +68,16 @@ class TranslationEngine:
         except UnusableModelError as error:
             raise CannotStart(str(error)) from error
         classifier = await asyncio.to_thread(file_digest, self._language_id)
-        self.data_version = fingerprint(translator.version, classifier, self._min_confidence)
+        self.data_version = fingerprint(translator.version, classifier, self._min_confidence, self._min_score)
         thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
 
-        async def together(segments: Sequence[Segment]) -> Sequence[str]:
+        async def together(segments: Sequence[Segment]) -> Sequence[Translated]:
             return await asyncio.get_running_loop().run_in_executor(thread, translator.translate, segments)
 
         gatherer = Gatherer(together, max_batch=self._max_batch, wait_s=self._batch_wait_s)
         gatherer.start()
-        self._loaded = _Loaded(Preparer(identifier, translator, self._min_confidence), gatherer, thread)
+        min_score = translator.manifest.min_score if self._min_score is None else self._min_score
+        self._loaded = _Loaded(Preparer(identifier, translator, self._min_confidence), gatherer, thread, min_score)
         logger.info("translates from %d languages", len(translator.manifest.source_languages))
 
     async def stop(self) -> None:
@@ -96,7 +100,7 @@ class TranslationEngine:
             source: see there.
 
         Raises:
-            ToolFailure: see there.
+            ToolFailure: see there; or `no_answer`, where the model is not sure enough of what it made.
             NotReady: the models are not loaded.
         """
         [done] = await self._translate_all([(text, source)])
@@ -128,7 +132,7 @@ class TranslationEngine:
         ready = await asyncio.to_thread(_prepare_all, loaded.preparer, texts)
         segments = [segment for one in ready if isinstance(one, Prepared) for segment in one.segments]
         done = iter(await loaded.gatherer.ask_all(segments))
-        return [one.translated(done) if isinstance(one, Prepared) else one for one in ready]
+        return [loaded.sure(one.translated(done)) if isinstance(one, Prepared) else one for one in ready]
 
     def _ready(self) -> _Loaded:
         if self._loaded is None:
@@ -139,8 +143,19 @@ class TranslationEngine:
 @dataclass(frozen=True)
 class _Loaded:
     preparer: Preparer
-    gatherer: Gatherer[Segment, str]
+    gatherer: Gatherer[Segment, Translated]
     thread: ThreadPoolExecutor
+    min_score: float
+
+    def sure(self, made: Translation) -> Translation | ToolFailure:
+        """`made`, or why it is none."""
+        if made.score is None or made.score >= self.min_score:
+            return made
+        return ToolFailure(
+            "no_answer",
+            f"the model is not sure enough of its translation ({made.score:.2f} of {self.min_score:g}); it knows "
+            "other words or sentences than these",
+        )
 
 
 def _prepare_all(

@@ -44,6 +44,8 @@ class Quality:
     exact: float
     chrf: float
     identified: float
+    declined: float
+    """Translations of which the model is less sure than its folder asks for."""
     wrong: tuple[tuple[str, str, str], ...]
     """The phrases that were not translated exactly: source, translation, reference."""
 
@@ -60,13 +62,14 @@ class Throughput:
 def evaluate_language(translator: Translator, identifier: LanguageIdentifier, language: str, count: int) -> Quality:
     """Translates and identifies `count` held-out phrases of `language`."""
     held_out = phrases(language, count, SEED, held_out=True)
-    english = translator.translate([_segment(translator, phrase.text, language) for phrase in held_out])
+    made = translator.translate([_segment(translator, phrase.text, language) for phrase in held_out])
+    english = [one.text for one in made]
     references = [phrase.english for phrase in held_out]
     named = [identifier.detect(phrase.text).language for phrase in held_out]
     wrong = [
-        (phrase.text, made, phrase.english)
-        for phrase, made in zip(held_out, english, strict=True)
-        if made != phrase.english
+        (phrase.text, text, phrase.english)
+        for phrase, text in zip(held_out, english, strict=True)
+        if text != phrase.english
     ]
     return Quality(
         language=language,
@@ -74,8 +77,15 @@ def evaluate_language(translator: Translator, identifier: LanguageIdentifier, la
         exact=1 - len(wrong) / count,
         chrf=float(CHRF().corpus_score(english, [references]).score),
         identified=named.count(language) / count,
+        declined=sum(one.score < translator.manifest.min_score for one in made) / count,
         wrong=tuple(wrong),
     )
+
+
+def share_declined(translator: Translator, texts: Sequence[tuple[str, str]]) -> float:
+    """The share of ``texts``, each behind its language, whose translation the model is not sure enough of."""
+    made = translator.translate([_segment(translator, text, language) for language, text in texts])
+    return sum(one.score < translator.manifest.min_score for one in made) / len(texts)
 
 
 def measure_throughput(translator: Translator, batch: int, count: int) -> Throughput:
@@ -119,6 +129,11 @@ def identified_in_tatoeba(identifier: LanguageIdentifier, folder: Path) -> dict[
     return counts
 
 
+def _unknown(path: Path) -> list[tuple[str, str]]:
+    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
+    return [(language, text) for language, text in lines]
+
+
 def _segment(translator: Translator, text: str, language: str) -> Segment:
     [segment] = translator.segments(text, language)
     return segment
@@ -138,15 +153,22 @@ def _say(line: str) -> None:
 def _report_quality(translator: Translator, identifier: LanguageIdentifier, count: int, shown: int) -> None:
     results = [evaluate_language(translator, identifier, language, count) for language in LANGUAGES]
     rows = [
-        [f"{NAMES[one.language]} `{one.language}`", f"{one.exact:.1%}", f"{one.chrf:.1f}", f"{one.identified:.1%}"]
+        [
+            f"{NAMES[one.language]} `{one.language}`",
+            f"{one.exact:.1%}",
+            f"{one.chrf:.1f}",
+            f"{one.identified:.1%}",
+            f"{one.declined:.1%}",
+        ]
         for one in results
     ]
     means = [
         f"{sum(one.exact for one in results) / len(results):.1%}",
         f"{sum(one.chrf for one in results) / len(results):.1f}",
         f"{sum(one.identified for one in results) / len(results):.1%}",
+        f"{sum(one.declined for one in results) / len(results):.1%}",
     ]
-    _table([["language", "exact match", "chrF", "language named"], *rows, ["all", *means]])
+    _table([["language", "exact match", "chrF", "language named", "declined"], *rows, ["all", *means]])
     for one in results:
         for source, made, reference in one.wrong[:shown]:
             _say(f"\n{one.language}: {source}\n  made      {made}\n  reference {reference}")
@@ -169,6 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", type=Path, default=BUNDLED, help="a model folder (default: the bundled one)")
     parser.add_argument("--language-id", type=Path, help="a fastText file (default: the one in the model folder)")
     parser.add_argument("--tatoeba", type=Path, help="name the language of these files instead of the phrases'")
+    parser.add_argument("--unknown", type=Path, help="texts the model does not know: a language, a tab, a text a line")
     parser.add_argument("--phrases", type=int, default=100, help="phrases a language (default: %(default)s)")
     parser.add_argument("--beam-size", type=int, help="default: what the model folder says")
     parser.add_argument("--threads", type=int, default=1, help="cores a batch uses (default: %(default)s)")
@@ -180,9 +203,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _report_tatoeba(identifier, options.tatoeba)
             return
         translator = Translator(options.model, threads=options.threads, beam_size=options.beam_size)
-    except (UnusableModelError, FileNotFoundError) as error:
+        unknown = _unknown(options.unknown) if options.unknown else []
+    except (UnusableModelError, OSError) as error:
         sys.exit(f"evaluate: {error}")
     _report_quality(translator, identifier, options.phrases, options.show)
+    if unknown:
+        share = share_declined(translator, unknown)
+        _say(f"\ndeclined of {len(unknown)} texts that the model does not know: {share:.1%}")
     speed = measure_throughput(translator, batch=16, count=384)
     _say(
         f"\none by one {speed.one_by_one:.0f} sentences/s, {speed.batch} at a time {speed.batched:.0f}: "

@@ -38,6 +38,7 @@ class Manifest(BaseModel):
     max_tokens: int = Field(ge=8, description="Tokens the model can read or write at a time.")
     beam_size: int = Field(ge=1, description="The beam it translates best with; 1 is greedy.")
     source_languages: tuple[str, ...] = Field(description="FLORES-200 codes it translates from.")
+    min_score: float = Field(0.0, ge=0, le=1, description="A translation with a lower score is none; 0: each is one.")
 
     def write(self, folder: Path) -> None:
         """Declares `folder` finished."""

@@ -13,7 +13,7 @@ from services.translation.labels import parse_language
 from services.translation.language_id import Detection, LanguageIdentifier
 from services.translation.scripts import has_letters, main_script
 from services.translation.sentences import Sentence, join_sentences, split_sentences
-from services.translation.translator import Segment, Translator
+from services.translation.translator import Segment, Translated, Translator
 
 # Marks that steer a display or hide: they say nothing, and a tokenizer knows few of them. The joiners U+200C and U+200D
 # stay, for they spell words in Persian and in the scripts of India.
@@ -25,11 +25,13 @@ _INVISIBLE: Final = frozenset("\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff") | fr
 @dataclass(frozen=True, slots=True)
 class Translation:
     """A text in English; ``source`` is the language it was in (None: nothing to translate), ``confidence`` how sure
-    the classifier was (None: the caller said so, or there was nothing to name)."""
+    the classifier was (None: the caller said so, or there was nothing to name), ``score`` how sure the model was of
+    its least sure sentence (None: it was not asked)."""
 
     text: str
     source: str | None
     confidence: float | None
+    score: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +48,12 @@ class Prepared:
         """All of them, in order."""
         return [segment for parts in self.parts for segment in parts]
 
-    def translated(self, done: Iterator[str]) -> Translation:
+    def translated(self, done: Iterator[Translated]) -> Translation:
         """The whole text in English; takes as many from ``done`` as there are `segments`."""
-        translations = [" ".join(next(done) for _ in parts) for parts in self.parts]
-        return Translation(join_sentences(self.sentences, translations), self.source, self.confidence)
+        made = [[next(done) for _ in parts] for parts in self.parts]
+        text = join_sentences(self.sentences, [" ".join(one.text for one in parts) for parts in made])
+        score = min((one.score for parts in made for one in parts), default=None)
+        return Translation(text, self.source, self.confidence, score)
 
 
 @dataclass(frozen=True, slots=True)

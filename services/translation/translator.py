@@ -23,6 +23,7 @@ from services.translation.model_folder import (
 from toolformer.model_files.digests import file_digest
 
 END: Final = "</s>"
+UNKNOWN: Final = "<unk>"
 _WORD_START: Final = "▁"
 
 # A translation may be longer than its source, but not without end: a model that has lost the thread repeats itself.
@@ -40,6 +41,15 @@ class Segment:
     """A sentence, or part of one, as the model reads it: the language's token, the text's tokens, ``</s>``."""
 
     tokens: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """A segment in English. ``score`` is how sure the model is, 0 to 1: the geometric mean of its tokens'
+    probabilities, times the share of the segment's tokens that are in the vocabulary."""
+
+    text: str
+    score: float
 
 
 class Translator:
@@ -105,12 +115,12 @@ class Translator:
         parts.append(tokens)
         return [Segment((language, *part, END)) for part in parts if part]
 
-    def translate(self, segments: Sequence[Segment]) -> list[str]:
+    def translate(self, segments: Sequence[Segment]) -> list[Translated]:
         """The segments in English, in order. What a segment becomes does not depend on its company."""
         by_limit: defaultdict[int, list[int]] = defaultdict(list)
         for index, segment in enumerate(segments):
             by_limit[self._output_limit(segment)].append(index)
-        texts = [""] * len(segments)
+        made: dict[int, Translated] = {}
         for limit, indices in by_limit.items():
             results = self._model.translate_batch(
                 [list(segments[index].tokens) for index in indices],
@@ -118,10 +128,13 @@ class Translator:
                 beam_size=self.beam_size,
                 max_input_length=0,
                 max_decoding_length=limit,
+                return_scores=True,
             )
             for index, result in zip(indices, results, strict=True):
-                texts[index] = self._decode(result.hypotheses[0])
-        return texts
+                # CTranslate2's score is the mean of the logarithms.
+                score = math.exp(result.scores[0]) * _known(segments[index])
+                made[index] = Translated(self._decode(result.hypotheses[0]), score)
+        return [made[index] for index in range(len(segments))]
 
     def _output_limit(self, segment: Segment) -> int:
         wanted = _OUTPUT_RATIO * len(segment.tokens) + _OUTPUT_SLACK
@@ -132,6 +145,10 @@ class Translator:
         # A checkpoint's vocabulary may be padded with tokens that the tokenizer does not know.
         text: str = self._tokenizer.decode([id_ for id_ in ids if id_ is not None], skip_special_tokens=True)
         return text.strip()
+
+
+def _known(segment: Segment) -> float:
+    return 1 - segment.tokens.count(UNKNOWN) / len(segment.tokens)
 
 
 def _last_word_start(tokens: Sequence[str], limit: int) -> int:

@@ -57,7 +57,7 @@ async def code_of(client: httpx.AsyncClient, text: str) -> str:
 async def test_a_call_is_translated(client: httpx.AsyncClient, model_folder: Path) -> None:
     translator = Translator(model_folder, device="cpu", compute_type="float32", beam_size=1)
     [wanted] = translator.translate(translator.segments(GERMAN, "deu_Latn"))
-    assert (await call(client, GERMAN))["output"] == wanted
+    assert (await call(client, GERMAN))["output"] == wanted.text
 
 
 async def test_translate_says_from_which_language(client: httpx.AsyncClient) -> None:

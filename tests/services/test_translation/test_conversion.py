@@ -72,8 +72,8 @@ def test_quantised_weights_take_a_third_of_the_room(checkpoint: Path, model_fold
     manifest = convert(str(checkpoint), tmp_path / "int8", quantization="int8", languages=["deu_Latn"])
     assert manifest.model_bytes < read_manifest(model_folder).model_bytes / 2
     assert manifest.source_languages == ("deu_Latn",)
-    [text] = (translator := Translator(tmp_path / "int8")).translate(translator.segments(TEXTS[0], "deu_Latn"))
-    assert text
+    [made] = (translator := Translator(tmp_path / "int8")).translate(translator.segments(TEXTS[0], "deu_Latn"))
+    assert made.text
 
 
 def test_weights_as_safetensors_convert_too(checkpoint: Path, tmp_path: Path) -> None:
