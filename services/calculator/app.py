@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel
+from pydantic_settings import BaseSettings
 
 from http_api import ApiError, documented_errors
-from services.base import Call, ServiceInfo, ToolFailure, create_app
+from services.base import Call, ServiceInfo, ToolFailure, create_app, read_settings
 from services.calculator.engine import MAX_CHARS, CalculatorError, calculate
 
 INFO = ServiceInfo(
@@ -27,7 +28,11 @@ INFO = ServiceInfo(
     max_input_chars=MAX_CHARS,
 )
 
-router = APIRouter(tags=["calculator"])
+
+class CalculatorSettings(BaseSettings):
+    """``TOOLFORMER_CALCULATOR_TRAILING_ZEROS``: whether 85 / 23 is ``3.70``, as in the paper's table 10."""
+
+    trailing_zeros: bool = False
 
 
 class Calculation(BaseModel):
@@ -37,15 +42,20 @@ class Calculation(BaseModel):
     result: str
 
 
-@router.get("/calculate", summary="Evaluate an expression", responses=documented_errors(422))
-async def calculate_expression(
-    expression: str = Query(description=INFO.input_description, examples=[INFO.example_input]),
-) -> Calculation:
-    """The value of an expression; 422 with the reason as `code` where it has none. Write `+` as `%2B` in a URL."""
-    try:
-        return Calculation(expression=expression, result=calculate(expression))
-    except CalculatorError as error:
-        raise ApiError(422, error.message, param="expression", code=error.code) from error
+def _router(trailing_zeros: bool) -> APIRouter:
+    router = APIRouter(tags=["calculator"])
+
+    @router.get("/calculate", summary="Evaluate an expression", responses=documented_errors(422))
+    async def calculate_expression(
+        expression: str = Query(description=INFO.input_description, examples=[INFO.example_input]),
+    ) -> Calculation:
+        """The value of an expression; 422 with the reason as `code` where it has none. Write `+` as `%2B` in a URL."""
+        try:
+            return Calculation(expression=expression, result=calculate(expression, trailing_zeros=trailing_zeros))
+        except CalculatorError as error:
+            raise ApiError(422, error.message, param="expression", code=error.code) from error
+
+    return router
 
 
 class CalculatorEngine:
@@ -54,6 +64,11 @@ class CalculatorEngine:
     An ordinary expression takes 0.03 ms, the worst that fits the limits (a sum of 124 small powers) 40 ms: too little
     for a thread to pay. The loop turns between the calls of a batch.
     """
+
+    def __init__(self, trailing_zeros: bool = False) -> None:
+        self._trailing_zeros = trailing_zeros
+        self.data_version = "trailing-zeros" if trailing_zeros else ""
+        """See `services.base.engine.HasData`: both forms of a value are not one kept result."""
 
     async def start(self) -> None:
         """There is nothing to load."""
@@ -65,18 +80,22 @@ class CalculatorEngine:
         """The value of each call's expression."""
         answers = []
         for call in calls:
-            answers.append(_answer_one(call.input))
+            answers.append(self._answer_one(call.input))
             await asyncio.sleep(0)
         return answers
 
+    def _answer_one(self, expression: str) -> str | ToolFailure:
+        try:
+            return calculate(expression, trailing_zeros=self._trailing_zeros)
+        except CalculatorError as error:
+            return ToolFailure(error.code, error.message)
 
-def _answer_one(expression: str) -> str | ToolFailure:
-    try:
-        return calculate(expression)
-    except CalculatorError as error:
-        return ToolFailure(error.code, error.message)
 
+def build_app(settings: CalculatorSettings | None = None) -> FastAPI:
+    """The service's app; ``settings`` are by default those of the environment.
 
-def build_app() -> FastAPI:
-    """The service's app."""
-    return create_app(INFO, CalculatorEngine(), router)
+    Raises:
+        ConfigurationError: a setting cannot hold.
+    """
+    settings = settings or read_settings(CalculatorSettings, INFO.service)
+    return create_app(INFO, CalculatorEngine(settings.trailing_zeros), _router(settings.trailing_zeros))

@@ -63,8 +63,8 @@ class CalculatorError(Exception):
         self.message = message
 
 
-def calculate(expression: str) -> str:
-    """The value of ``expression``, rounded to two decimals: ``400 / 1400`` is ``0.29``.
+def calculate(expression: str, *, trailing_zeros: bool = False) -> str:
+    """The value of ``expression``, rounded to two decimals: ``400 / 1400`` is ``0.29``; see `rounded`.
 
     Raises:
         CalculatorError: it has none; no other exception, whatever the text.
@@ -72,12 +72,16 @@ def calculate(expression: str) -> str:
     if len(expression) > MAX_CHARS:
         message = f"the expression has {len(expression):,} characters; at most {MAX_CHARS:,} are allowed"
         raise CalculatorError("too_long", message)
-    return rounded(_Parser(expression).parse())
+    return rounded(_Parser(expression).parse(), trailing_zeros=trailing_zeros)
 
 
-def rounded(value: Fraction) -> str:
-    """``value`` with at most two decimals, half away from zero, without trailing zeros."""
+def rounded(value: Fraction, *, trailing_zeros: bool = False) -> str:
+    """``value`` with at most two decimals, half away from zero: ``3.7``; with ``trailing_zeros``, as in the paper's
+    table 10, ``3.70``, and still ``35`` for a whole number."""
     hundredths = int(abs(value) * 100 + Fraction(1, 2))
+    if trailing_zeros and value.denominator > 1:
+        whole, decimals = divmod(hundredths, 100)
+        return f"{'-' if value < 0 and hundredths else ''}{whole}.{decimals:02d}"
     if hundredths == 0:
         return "0"
     whole, decimals = divmod(hundredths, 100)

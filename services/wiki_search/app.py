@@ -13,7 +13,7 @@ from http_api import UnicodeText, documented_errors
 from services.base import ServiceInfo, create_app, read_settings
 from services.wiki_search.engine import WikiSearchEngine
 from services.wiki_search.lucene import DEFAULT_HEAP_MB
-from services.wiki_search.snippets import DEFAULT_CHARS
+from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm
 
 MAX_QUERY_CHARS = 500
 MAX_HITS = 100
@@ -33,11 +33,13 @@ INFO = ServiceInfo(
 
 
 class WikiSearchSettings(BaseSettings):
-    """``TOOLFORMER_WIKI_SEARCH_INDEX``, ``_SNIPPET_CHARS``, ``_HEAP_MB``, ``_THREADS``, and ``TOOLFORMER_DATA_DIR``."""
+    """``TOOLFORMER_WIKI_SEARCH_INDEX``, ``_SNIPPET_CHARS``, ``_SNIPPET_FORM``, ``_HEAP_MB``, ``_THREADS``, and
+    ``TOOLFORMER_DATA_DIR``."""
 
     index: Path | None = None
     """A finished index; without one the bundled encyclopedia is indexed under the data folder, once."""
     snippet_chars: int = Field(DEFAULT_CHARS, ge=60, le=2_000)
+    snippet_form: SnippetForm = "title"
     heap_mb: int = Field(DEFAULT_HEAP_MB, ge=64)
     threads: int | None = Field(None, ge=1, le=256)
     data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
@@ -107,6 +109,7 @@ def build_app(settings: WikiSearchSettings | None = None) -> FastAPI:
         settings.index or settings.data_dir / INFO.service / "index",
         build_bundled=settings.index is None,
         snippet_chars=settings.snippet_chars,
+        snippet_form=settings.snippet_form,
         heap_mb=settings.heap_mb,
         threads=settings.threads,
     )

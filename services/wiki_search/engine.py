@@ -29,7 +29,7 @@ from services.wiki_search.ranking import (
     essence,
     require_words,
 )
-from services.wiki_search.snippets import DEFAULT_CHARS, Terms
+from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +45,7 @@ class WikiSearchEngine:
         index: the folder of the index.
         build_bundled: builds (or renews) the bundled encyclopedia's index at `index` when the engine starts.
         snippet_chars: the most characters of an answer.
+        snippet_form: what stands in it.
         heap_mb: heap of the Java machine in MiB.
         threads: searches of a batch that run at once; by default one a core.
     """
@@ -55,12 +56,13 @@ class WikiSearchEngine:
         *,
         build_bundled: bool = False,
         snippet_chars: int = DEFAULT_CHARS,
+        snippet_form: SnippetForm = "title",
         heap_mb: int = DEFAULT_HEAP_MB,
         threads: int | None = None,
     ) -> None:
         self._index = index
         self._build_bundled = build_bundled
-        self._snippet_chars = snippet_chars
+        self._snippet_chars, self._snippet_form = snippet_chars, snippet_form
         self._heap_mb = heap_mb
         self._threads = threads
         self._java = ThreadPoolExecutor(1, thread_name_prefix="java")
@@ -99,13 +101,15 @@ class WikiSearchEngine:
 
         async def answer_one(query: str) -> str | ToolFailure:
             try:
-                return await self._ask(query, CANDIDATES, lambda hits, terms: best_snippet(query, hits, terms, limit))
+                return await self._ask(
+                    query, CANDIDATES, lambda hits, terms: best_snippet(query, hits, terms, limit, form)
+                )
             except EmptyQueryError as error:
                 return ToolFailure("empty_query", str(error))
             except NoResultError as error:
                 return ToolFailure("no_result", str(error))
 
-        limit = self._snippet_chars
+        limit, form = self._snippet_chars, self._snippet_form
         return list(await asyncio.gather(*(answer_one(call.input) for call in calls)))
 
     async def search(self, query: str, limit: int, offset: int) -> list[Hit]:
@@ -158,7 +162,7 @@ class WikiSearchEngine:
                 f"{self._index} holds {searcher.passages:,} passages, its manifest says {manifest.passages:,}; "
                 "remove it and build it again"
             )
-        self.data_version = fingerprint(manifest.recipe, self._snippet_chars)
+        self.data_version = fingerprint(manifest.recipe, self._snippet_chars, self._snippet_form)
         # The first searches load most of Java's classes, which the first callers need not wait for.
         searcher.search(_FIRST_QUERIES[:1], CANDIDATES)
         searcher.search(_FIRST_QUERIES, CANDIDATES)

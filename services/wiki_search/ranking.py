@@ -8,7 +8,7 @@ from typing import Final
 
 from services.wiki_search.lucene import Hit, without_accents
 from services.wiki_search.passages import Passage
-from services.wiki_search.snippets import DEFAULT_CHARS, Terms, snippet
+from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms, snippet
 
 CANDIDATES: Final = 16
 """Hits among which the best page's best passage is looked for."""
@@ -52,8 +52,11 @@ def require_words(query: str, terms: Terms) -> None:
         raise EmptyQueryError("the query has no word to look for; name what the page should be about")
 
 
-def best_snippet(query: str, hits: Sequence[Hit], terms: Terms, max_chars: int = DEFAULT_CHARS) -> str:
-    """The answer to `query` as `Title > text`, in at most `max_chars` characters, from its first `CANDIDATES` hits.
+def best_snippet(
+    query: str, hits: Sequence[Hit], terms: Terms, max_chars: int = DEFAULT_CHARS, form: SnippetForm = "title"
+) -> str:
+    """The answer to `query` as `Title > text`, in at most `max_chars` characters, from its first `CANDIDATES` hits; see
+    `SnippetForm`.
 
     Of the page that `_best_page` picks, the passage among the hits with most of the query's words beyond the title is
     taken, the earliest where several are equal: a short passage ranks above a page's opening for no more than being
@@ -76,7 +79,8 @@ def best_snippet(query: str, hits: Sequence[Hit], terms: Terms, max_chars: int =
     title = _best_page(query, asked, hits, terms)
     wanted = asked.difference(terms(title))
     passage = _best_passage([hit.passage for hit in hits if hit.passage.title == title], wanted, terms)
-    return snippet(title, passage.text, wanted, terms, max_chars)
+    section = passage.section if form == "section" else None
+    return snippet(title, passage.text, wanted, terms, max_chars, section=section)
 
 
 def _best_page(query: str, asked: frozenset[str], hits: Sequence[Hit], terms: Terms) -> str:

@@ -1,13 +1,20 @@
-"""The part of a passage that answers a query best, as one short line: `Title > text`."""
+"""The part of a passage that answers a query best, as one short line: `Title > text`, or as in the paper's table 10
+`Title > Section > whole sentences`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from services.wiki_search.sentences import split_sentences
 
 DEFAULT_CHARS: Final = 200
+WHOLE_TIMES: Final = 2
+"""A whole sentence may be so many times as long as a snippet: 400 characters are about the 96 tokens of GPT-J's that
+the registry leaves of a result."""
+SnippetForm = Literal["title", "section"]
+"""``title``: `Title > text`, a sentence that is too long is cut. ``section``: `Title > Section > text`, with whole
+sentences."""
 _SEPARATOR: Final = " > "
 _ELLIPSIS: Final = "…"
 
@@ -15,18 +22,32 @@ Terms = Callable[[str], list[str]]
 """A text's terms as the index sees them."""
 
 
-def snippet(title: str, text: str, wanted: frozenset[str], terms: Terms, max_chars: int = DEFAULT_CHARS) -> str:
-    """`Title > text` in at most `max_chars` characters.
+def snippet(
+    title: str,
+    text: str,
+    wanted: frozenset[str],
+    terms: Terms,
+    max_chars: int = DEFAULT_CHARS,
+    *,
+    section: str | None = None,
+) -> str:
+    """`Title > text` in at most `max_chars` characters; with a `section` (empty above a page's first heading) that
+    stands between them, and a sentence stays whole up to `WHOLE_TIMES` as many characters.
 
     Shown is the shortest run of sentences, and among those the first, that holds as many of the `wanted` terms as any
     run that fits; where a passage holds none of them, its beginning. A sentence that is too long is cut between
     words around its terms, and an ellipsis marks each cut.
     """
     heading = _cut_end(title, max_chars // 2) + _SEPARATOR
-    return heading + _best_window(text, wanted, terms, max_chars - len(heading))
+    longest = max_chars - len(heading)
+    if section is not None:
+        heading += _cut_end(section, max_chars // 2) + _SEPARATOR if section else ""
+        longest = WHOLE_TIMES * max_chars - len(heading)
+    return heading + _best_window(text, wanted, terms, max(1, max_chars - len(heading)), longest)
 
 
-def _best_window(text: str, wanted: frozenset[str], terms: Terms, room: int) -> str:
+def _best_window(text: str, wanted: frozenset[str], terms: Terms, room: int, longest: int) -> str:
+    """The best run of sentences in `room` characters; one sentence alone may have `longest`."""
     sentences = split_sentences(text)
     held = [wanted.intersection(terms(sentence)) for sentence in sentences]
     best, best_found = "", -1
@@ -37,8 +58,8 @@ def _best_window(text: str, wanted: frozenset[str], terms: Terms, room: int) -> 
             if len(window) > room and end > start + 1:
                 break
             found |= held[end - 1]
-            if len(window) > room:
-                window = _best_words(window, wanted, terms, room)
+            if len(window) > longest:
+                window = _best_words(window, wanted, terms, longest)
                 found = set(wanted.intersection(terms(window)))
             if len(found) > best_found or (len(found) == best_found and len(window) < len(best) and found):
                 best, best_found = window, len(found)

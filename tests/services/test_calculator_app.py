@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from services.calculator.app import INFO, build_app
+from services.calculator.app import INFO, CalculatorSettings, build_app
 from services.calculator.engine import calculate
 from tests.http_api.asgi import error_of, running, until_ready
 
@@ -59,6 +59,16 @@ async def test_calculate_needs_its_expression(client: httpx.AsyncClient) -> None
     response = await client.get("/calculate")
     assert response.status_code == 422
     assert error_of(response)["message"] == "'expression' is missing; add it"
+
+
+async def test_two_decimals_as_in_table_ten() -> None:
+    async with running(build_app(CalculatorSettings(trailing_zeros=True))) as client:
+        await until_ready(client)
+        for asked, wanted in (("85 / 23", "3.70"), ("27 + 4 * 2", "35"), ("735 / 499", "1.47"), ("-1 / 2", "-0.50")):
+            answer = (await client.post("/call", json={"input": asked})).json()
+            assert answer["output"] == wanted
+            assert (await client.get("/calculate", params={"expression": asked})).json()["result"] == wanted
+    assert (calculate("85 / 23"), calculate("-1 / 1000", trailing_zeros=True)) == ("3.7", "0.00")
 
 
 def test_the_documented_example_is_true() -> None:

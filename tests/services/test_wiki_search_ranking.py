@@ -51,6 +51,27 @@ def test_no_snippet_is_too_long(title: str, text: str, wanted: frozenset[str], l
     assert len(snippet(title, text, wanted, terms, limit)) <= limit
 
 
+def test_table_tens_form_has_the_section_and_the_whole_sentence() -> None:
+    long = "The stained-glass window in the parish church was made in memory of the battle " + "and of its archers " * 8
+    page = Passage("1-0", "Battle of Flodden", "Commemoration", f"It is old. {long.strip()}. More of it.")
+    hits = [Hit(page, 1.0)]
+    assert best_snippet("Flodden window", hits, terms, 200, "section") == (
+        f"Battle of Flodden > Commemoration > {long.strip()}."
+    )
+    cut = best_snippet("Flodden window", hits, terms, 200)
+    assert cut.startswith("Battle of Flodden > The stained-glass")
+    assert cut.endswith("…")
+    opening = Hit(Passage("1-1", "Oslo", "", "Its population is 7. More."), 1.0)
+    assert best_snippet("population of Oslo", [opening], terms, 200, "section") == "Oslo > Its population is 7."
+
+
+@given(st.text(min_size=1), st.text(), st.text(min_size=1), st.frozensets(st.sampled_from("abc")), st.integers(60, 300))
+def test_whole_sentences_have_a_limit_too(
+    title: str, section: str, text: str, wanted: frozenset[str], limit: int
+) -> None:
+    assert len(snippet(title, text, wanted, terms, limit, section=section)) <= 2 * limit
+
+
 def test_cuts_fall_between_words() -> None:
     shown = snippet("Oslo", "alpha beta gamma " * 30, frozenset(), terms, 60)
     assert re.fullmatch(r"Oslo > (?:alpha |beta |gamma )*(?:alpha|beta|gamma)…", shown)
