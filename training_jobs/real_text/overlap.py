@@ -1,0 +1,54 @@
+"""Keeping the exams out of what a model reads."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Final
+
+WORDS: Final = 8
+"""Length of the word sequences that are compared."""
+_BENCHMARKS: Final = frozenset(
+    {"lama", "asdiv", "svamp", "mawps", "nq_open", "webquestions", "triviaqa", "mlqa", "templama", "wikitext"}
+)
+_WORD: Final = re.compile(r"\w+")
+
+
+class Exams:
+    """The texts that a model will be asked about; sentences that repeat them are not for training."""
+
+    def __init__(self, texts: Iterable[str] = (), ids: Iterable[str] = ()) -> None:
+        self._seen = {one for text in texts for one in _sequences(text)}
+        self.ids = frozenset(ids)
+        """Questions of SQuAD that LAMA was made from."""
+
+    @classmethod
+    def read(cls, folder: Path) -> Exams:
+        """The benchmarks in ``folder``, laid out as the evaluation reads them: the sentences of LAMA, MLQA's and open
+        questions, word problems, WikiText.
+
+        Raises:
+            FileNotFoundError: if there is none.
+        """
+        texts: list[str] = []
+        ids: set[str] = set()
+        for path in sorted(one for name in _BENCHMARKS for one in folder.glob(f"{name}/**/*")):
+            if path.suffix in (".jsonl", ".json", ".xml", ".raw"):
+                texts += path.read_text(encoding="utf-8").splitlines()
+                if path.parent.name == "Squad":
+                    ids |= {row.partition("_")[0] for row in re.findall(r'"id": "([^"]+)"', path.read_text())}
+        if not texts:
+            raise FileNotFoundError(f"{folder}: holds none of {', '.join(sorted(_BENCHMARKS))}; name the exams' folder")
+        return cls(texts, ids)
+
+    def overlaps(self, text: str, at_least: int = 5) -> bool:
+        """Whether ``text`` shares ``at_least`` sequences of eight words with the exams; one that has fewer than that
+        shares all it has. Without regard to case and punctuation, digits compared as they are."""
+        found = _sequences(text)
+        return bool(found) and sum(one in self._seen for one in found) >= min(at_least, len(found))
+
+
+def _sequences(text: str) -> Sequence[int]:
+    words = _WORD.findall(text.lower())
+    return [hash(tuple(words[at : at + WORDS])) for at in range(len(words) - WORDS + 1)]

@@ -1,0 +1,171 @@
+"""Word problems that one calculation solves: cut from GSM8K's annotated solutions, and made from patterns.
+
+No open set of one-step problems exists outside the benchmarks, so a solution line with two operands becomes a small
+problem of its own, and patterns give all four operations alike, with numbers that do not matter among them.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
+from pathlib import Path
+from typing import Any, Final
+
+PHRASES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
+_ANNOTATION: Final = re.compile(r"<<([^<>=]+)=([^<>=]+)>>")
+_OPERANDS: Final = re.compile(r"\s*([\d.]+)\s*([-+*/])\s*([\d.]+)\s*")
+_WRITTEN: Final = re.compile(r"(\$?)[\d.,$% ()x*/+×÷-]*=\s*\$?\s*(?=<<)")
+_NUMBER: Final = re.compile(r"^\s*\$?[\d.,]*\d")
+_SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+_NUMBER_WORDS: Final[Sequence[str]] = PHRASES["words"]["numbers"]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A ``text`` that ends where the ``answer`` begins, the ``sum`` that gives it, and how the text ``goes_on`` behind
+    the answer, where it does."""
+
+    text: str
+    sum: str
+    answer: str
+    goes_on: str = ""
+
+
+def value_of(first: str, sign: str, second: str) -> str | None:
+    """What the calculation gives, rounded to two decimals as the calculator does; ``None`` for a division by zero."""
+    a, b = Decimal(first), Decimal(second)
+    if sign == "/" and not b:
+        return None
+    exact = {"+": a + b, "-": a - b, "*": a * b}[sign] if sign != "/" else a / b
+    plain = f"{exact.quantize(Decimal('0.01'), ROUND_HALF_UP):f}"
+    return plain.rstrip("0").rstrip(".") if "." in plain else plain
+
+
+def cut(question: str, solution: str) -> Iterator[Problem]:
+    """The one-step problems in a problem of GSM8K: for each line of the ``solution`` whose two operands the
+    ``question`` names, the sentences that name them and the line itself."""
+    sentences = _SENTENCE_END.split(question.strip())
+    for line in solution.splitlines():
+        found = _ANNOTATION.findall(line)
+        operands = _OPERANDS.fullmatch(found[0][0]) if len(found) == 1 else None
+        if operands is None:
+            continue
+        first, sign, second = operands.groups()
+        needed = [at for at, one in enumerate(sentences[:-1]) if _names(one, first) or _names(one, second)]
+        context = " ".join(sentences[at] for at in needed)
+        answer = value_of(first, sign, second)
+        plain = _WRITTEN.sub(r"\1", line)
+        before, annotation, behind = plain.partition(f"<<{found[0][0]}={found[0][1]}>>")
+        if not annotation or answer is None or not (_names(context, first) and _names(context, second)):
+            continue
+        if re.search(r"\d[^.!?]*[-–+*/×=]", before):  # the calculation is written in another form than the annotation's
+            continue
+        goes_on = _NUMBER.sub("", behind, count=1).strip()
+        joined = "" if goes_on[:1] in ".,;%" else " "
+        yield Problem(
+            f"{context} {before.strip()}".strip(), f"{first} {sign} {second}", answer, f"{joined}{goes_on or '.'}"
+        )
+
+
+def made(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Problem:
+    """A problem from a pattern. All operations are equally frequent."""
+    sign = rng.choice("+-*/")
+    pattern = rng.choice([one for one in PHRASES["problem"] if one["sum"][2] == sign])
+    a, b = _operands(rng, pattern)
+    name, other = rng.sample(names, 2)
+    slots = {
+        "name": name, "other": other, "thing": rng.choice(things), "place": rng.choice(PHRASES["words"]["place"]),
+        "a": _spelled(rng, a), "b": _spelled(rng, b), "d": str(rng.randint(2, 99)),
+    }  # fmt: skip
+    sentences = [rng.choice(pattern["text"])]
+    if rng.random() < 0.3:
+        sentences.insert(rng.randrange(2), rng.choice(PHRASES["distractors"]["text"]))
+    sentences.append(rng.choice(pattern["question"]))
+    written = " ".join(sentences).format_map(slots)
+    numbers = {"a": a, "b": b}
+    first, second = numbers[pattern["sum"][0]], numbers[pattern["sum"][-1]]
+    answer = value_of(first, sign, second)
+    assert answer is not None
+    return Problem(written, f"{first} {sign} {second}", answer)
+
+
+def bare(rng: random.Random) -> Problem:
+    """A calculation as it is typed: a sum, a part in percent, a product in words."""
+    sign = rng.choice("+-*/")
+    a, b = _operands(rng, {"divides": sign == "/", "sum": f"a {sign} b", "larger_first": sign == "-"})
+    answer = value_of(a, sign, b)
+    assert answer is not None
+    calculation = f"{a} {sign} {b}"
+    kind = rng.random()
+    if kind < 0.25:
+        share, whole = (
+            rng.choice((5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 80, 90, rng.randint(1, 99))),
+            rng.randint(2, 999),
+        )
+        found = value_of(str(share), "*", str(Decimal(whole) / 100))
+        assert found is not None
+        forms = ("What is {s}% of {w}?", "{s}% of {w} is", "{s} percent of {w} is", "How much is {s} percent of {w}?")
+        return Problem(rng.choice(forms).format(s=share, w=whole), f"{whole} * {share} / 100", found)
+    word = {"+": ("plus", "added to"), "-": ("minus",), "*": ("times", "multiplied by"), "/": ("divided by",)}[sign]
+    if kind < 0.5:
+        forms = ("What is {a} {word} {b}?", "{a} {word} {b} is", "How much is {a} {word} {b}?", "{a} {word} {b} equals")
+        return Problem(rng.choice(forms).format(a=a, b=b, word=rng.choice(word)), calculation, answer)
+    spaced = calculation if rng.random() < 0.8 else calculation.replace(" ", "")
+    if rng.random() < 0.2:
+        spaced = spaced.replace("*", rng.choice("x×")).replace("/", rng.choice(("÷", ":")))
+    return Problem(
+        rng.choice(("{} =", "What is {}?", "{}", "{} is", "Calculate {}.", "{} = ?")).format(spaced),
+        calculation,
+        answer,
+    )
+
+
+def solved(problem: Problem, rng: random.Random) -> str:
+    """The problem with its solution, in one of several forms."""
+    if problem.goes_on:
+        return f"{problem.text} {problem.answer}{problem.goes_on}".replace("$ ", "$")
+    form = rng.choice(
+        ("{t} The answer is {a}.", "{t} {a}.", "{t} {s} = {a}.", "{t} {s} = {a}. The answer is {a}.", "{t} It is {a}.")
+    )
+    if problem.text.endswith(("=", "is", "equals")):
+        form = rng.choice(("{t} {a}.", "{t} {a}"))
+    return form.format(t=problem.text, a=problem.answer, s=problem.sum)
+
+
+def _operands(rng: random.Random, pattern: Mapping[str, Any]) -> tuple[str, str]:
+    """Two numbers that fit the pattern: products are small, quotients mostly whole."""
+    high = rng.choice((20, 100, 100, 1000, 10_000 if pattern["sum"][2] in "+-" else 200))
+    a, b = rng.randint(2, high), rng.randint(2, high)
+    if pattern["sum"][2] == "*" and rng.random() < 0.7:
+        b = rng.randint(2, 30)
+    if pattern.get("divides"):
+        small, times = rng.randint(2, rng.choice((12, 30))), rng.randint(2, high)
+        large = small * times + (rng.randrange(small) if rng.random() < 0.2 else 0)
+        return (str(large), str(small)) if pattern["sum"][0] == "a" else (str(small), str(large))
+    if a == b:
+        a += 1
+    cents = rng.random() < 0.1 and pattern["sum"][2] in "+-"
+    first, second = (Decimal(one) + (Decimal(rng.randrange(100)) / 100 if cents else 0) for one in (a, b))
+    wrong = first < second if pattern.get("larger_first") else first > second and bool(pattern.get("larger_second"))
+    return (str(second), str(first)) if wrong else (str(first), str(second))
+
+
+def _spelled(rng: random.Random, number: str) -> str:
+    if number.isdigit():
+        if int(number) < len(_NUMBER_WORDS) and rng.random() < 0.25:
+            return _NUMBER_WORDS[int(number)]
+        if int(number) >= 1000 and rng.random() < 0.7:
+            return f"{int(number):,}"
+    return number
+
+
+def _names(text: str, number: str) -> bool:
+    """Whether ``text`` has the number, in digits or as a word."""
+    if re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d]|[.,]\d)", text.replace(",", "")):
+        return True
+    small = number.isdigit() and int(number) < len(_NUMBER_WORDS)
+    return small and re.search(rf"\b{_NUMBER_WORDS[int(number)]}\b", text.lower()) is not None
