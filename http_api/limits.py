@@ -1,6 +1,9 @@
-"""A limit on the size of a request's body, kept while the body arrives."""
+"""A request's body comes whole, within its size and its time, before anything is done for it."""
 
 from __future__ import annotations
+
+import asyncio
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -8,59 +11,86 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from http_api.errors import ApiError, error_response
 
+BODY_SECONDS: Final = 30.0
+"""From the end of a request's head to the end of its body."""
+
+BODIES_UNDER_WAY: Final = 64
+"""Of the largest size, together in memory; with more, the one that has been coming for longest is given up."""
+
 
 class BodyLimit:
-    """Plain ASGI middleware: a body above ``max_bytes`` is answered with 413 in the error shape.
+    """Plain ASGI middleware: what is below gets a request once its body is there, and gets it in one piece.
 
-    A declared ``Content-Length`` is refused before the application runs. A streamed body is counted as it arrives: at
-    the first byte too many the 413 goes out and the application below sees its client leave, so it can neither read on
-    nor answer. Nothing is held back here, so nothing is buffered, and responses stream through untouched.
+    A body above ``max_bytes``, declared or counted as it comes, is answered with 413 in the error shape; one that is
+    not there after ``seconds`` with 408. Nobody below waits for a client that is slow to send, and bodies that never
+    end hold no more than `BODIES_UNDER_WAY` times ``max_bytes`` together.
     """
 
-    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int, seconds: float = BODY_SECONDS) -> None:
         self.app = app
         self.max_bytes = max_bytes
+        self.seconds = seconds
+        self._coming: dict[asyncio.Timeout, int] = {}
+        """Bytes that are here of each body under way, the oldest first."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app below; see the class."""
-        if scope["type"] != "http":
+        headers = Headers(scope=scope) if scope["type"] == "http" else {}
+        if "content-length" not in headers and "transfer-encoding" not in headers:
             await self.app(scope, receive, send)
             return
-        refusal = error_response(
-            ApiError(413, f"the body is larger than {self.max_bytes:,} bytes; send less, or split it")
-        )
-        declared = Headers(scope=scope).get("content-length", "")
-        # A length that is not a number is the server's to refuse; streamed bytes are counted all the same.
-        if declared.isdecimal() and int(declared) > self.max_bytes:
-            await refusal(scope, receive, send)
-            return
-
-        received = 0
-        started = refused = False
-
-        async def counted_receive() -> Message:
-            nonlocal received, refused
-            if refused:
-                return {"type": "http.disconnect"}
-            message = await receive()
-            if message["type"] == "http.request":
-                received += len(message.get("body", b""))
-                if received > self.max_bytes:
-                    refused = True
-                    if not started:
-                        await refusal(scope, receive, send)
-                    return {"type": "http.disconnect"}
-            return message
-
-        async def guarded_send(message: Message) -> None:
-            nonlocal started
-            if refused and not started:
-                return  # The 413 is out; this is what the application says to a client that has left.
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
         try:
-            await self.app(scope, counted_receive, guarded_send)
-        except ClientDisconnect:
-            if not refused or started:
-                raise
+            body = await self._whole(headers.get("content-length", ""), receive)
+        except ApiError as refusal:
+            await error_response(refusal)(scope, receive, send)
+            return
+        unread: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def replay() -> Message:
+            return unread.pop() if unread else await receive()
+
+        await self.app(scope, replay, send)
+
+    async def _whole(self, declared: str, receive: Receive) -> bytes:
+        """The body.
+
+        Raises:
+            ApiError: 413 or 408; the connection is not to be used again, for the rest may still come.
+            ClientDisconnect: the client left.
+        """
+        # A length that is not a number is the server's to refuse; what comes is counted all the same.
+        if declared.isdecimal() and int(declared) > self.max_bytes:
+            raise self._too_large()
+        parts: list[bytes] = []
+        received = 0
+        try:
+            async with asyncio.timeout(self.seconds) as deadline:
+                try:
+                    more = True
+                    while more:
+                        message = await receive()
+                        if message["type"] == "http.disconnect":
+                            raise ClientDisconnect
+                        parts.append(message.get("body", b""))
+                        received += len(parts[-1])
+                        if received > self.max_bytes:
+                            raise self._too_large()
+                        more = message.get("more_body", False)
+                        self._coming[deadline] = received
+                        self._make_room()
+                finally:
+                    self._coming.pop(deadline, None)
+        except TimeoutError:
+            late = f"the body was not there after {self.seconds:g} s, or too many others were coming; send it again"
+            raise ApiError(408, late, code="too_slow", headers={"Connection": "close"}) from None
+        return b"".join(parts)
+
+    def _make_room(self) -> None:
+        if sum(self._coming.values()) > BODIES_UNDER_WAY * self.max_bytes:
+            oldest = next(iter(self._coming))
+            del self._coming[oldest]
+            oldest.reschedule(asyncio.get_running_loop().time())
+
+    def _too_large(self) -> ApiError:
+        message = f"the body is larger than {self.max_bytes:,} bytes; send less, or split it"
+        return ApiError(413, message, headers={"Connection": "close"})

@@ -22,6 +22,7 @@ QUIET_PATHS: Final = frozenset({"/health", "/ready", "/metrics"})
 
 LogFormat = Literal["text", "json"]
 
+_LONGEST_PATH: Final = 1_000
 _COLOURS: Final = {"WARNING": "\033[33m", "ERROR": "\033[31m", "CRITICAL": "\033[31m"}
 _RESET: Final = "\033[0m"
 _USUAL: Final = frozenset({*vars(logging.makeLogRecord({})), "message", "asctime", "color_message"})
@@ -79,7 +80,7 @@ class AccessLines(logging.Filter):
             return True
         client, method, target, version, status = record.args
         path = str(target).partition("?")[0]
-        record.args = (client, method, path, version, status)
+        record.args = (client, method, path[:_LONGEST_PATH], version, status)
         return path not in QUIET_PATHS
 
 

@@ -17,7 +17,9 @@ from typing import Final, NoReturn
 import uvicorn
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from http_api import connections
 from http_api.errors import ApiError, error_response
+from http_api.hosts import Hosts
 
 logger = logging.getLogger(__name__)
 
@@ -25,17 +27,22 @@ _FIRST_REQUEST_SECONDS: Final = 5.0
 """How long a drain waits for the request of who had connected before it and has said nothing yet."""
 
 
-class _DrainEnd:
-    """Outermost ASGI wrapper: a request that outlives the drain ends with a 503 in the error shape.
+class _Outermost:
+    """Outermost ASGI wrapper: a head too large and a foreign host are refused before anything looks at the request;
+    one that outlives the drain ends with a 503 in the error shape.
 
     uvicorn cancels such a request and would answer in plain text with a traceback in the log. The cancelled task is the
     request's own and ends here, so the cancellation need not go further.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
         self.app = app
+        self._hosts = hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (refused := connections.refusal(scope) or self._hosts.refusal(scope)):
+            await error_response(refused)(scope, receive, send)
+            return
         started = False
 
         async def watched_send(message: Message) -> None:
@@ -119,6 +126,9 @@ def serve(
     *,
     drain_seconds: int = 30,
     max_connections: int = 2048,
+    head_seconds: float = connections.HEAD_SECONDS,
+    allowed_origins: str = "",
+    protocol: type[asyncio.Protocol] | None = None,
     on_drain: Callable[[], None] = lambda: None,
 ) -> NoReturn:
     """Serve ``app`` until SIGTERM or SIGINT, then drain and exit with status 0.
@@ -131,7 +141,11 @@ def serve(
         host: the address to listen on, an IPv4 or IPv6 address or a name.
         port: the TCP port; 0 takes a free one, which the log names.
         drain_seconds: how long a drain may take.
-        max_connections: connections the operating system may keep waiting to be accepted.
+        max_connections: open connections; with one more, one that says nothing is closed, or else the new one refused.
+            Fewer where the process may not open so many files.
+        head_seconds: how long the head of a request may take, and a connection until it begins its first.
+        allowed_origins: see `Hosts`.
+        protocol: a class of `connections`; by default the faster one.
         on_drain: called in the event loop when a drain begins, for what the app serves beside HTTP.
 
     Raises:
@@ -141,9 +155,14 @@ def serve(
         # uvicorn drains on both and raises the signal again for whoever handled it before. That is us: a drain that was
         # asked for is a success. It also holds for a signal that comes before uvicorn listens for one.
         signal.signal(signal_number, _exit_cleanly)
+    max_connections = connections.room_for(max_connections)
     listener = listen(host, port, max_connections)
-    config = uvicorn.Config(
-        _DrainEnd(app),
+    config = connections.Config(
+        _Outermost(app, Hosts(host, allowed_origins)),
+        most=max_connections,
+        head_seconds=head_seconds,
+        http=protocol or connections.best_protocol(),
+        ws="none",
         log_config=None,
         lifespan="on",
         timeout_graceful_shutdown=drain_seconds,
@@ -167,11 +186,17 @@ def listen(host: str, port: int, backlog: int = 1) -> socket.socket:
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        return socket.create_server((host, port), family=family, backlog=backlog)
+        listener = socket.create_server((host, port), family=family, backlog=backlog)
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno and error.errno > 0 else str(error)
         logger.error("cannot listen on %s port %d: %s; stop what uses it, or choose another", host, port, reason)
         sys.exit(1)
+    # What is accepted takes these over: a client whose network is gone is noticed within some two minutes.
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if sys.platform == "linux":
+        for option, value in ((socket.TCP_KEEPIDLE, 60), (socket.TCP_KEEPINTVL, 15), (socket.TCP_KEEPCNT, 4)):
+            listener.setsockopt(socket.IPPROTO_TCP, option, value)
+    return listener
 
 
 def _exit_cleanly(signal_number: int, frame: FrameType | None) -> NoReturn:

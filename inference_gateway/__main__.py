@@ -34,7 +34,15 @@ def main() -> NoReturn:
         listen(settings.host, settings.grpc_port).close()
     rpc = app.state.grpc_server
     on_drain = rpc.drain if rpc else lambda: None
-    serve(app, settings.host, settings.port, drain_seconds=settings.drain_seconds, on_drain=on_drain)
+    serve(
+        app,
+        settings.host,
+        settings.port,
+        drain_seconds=settings.drain_seconds,
+        max_connections=settings.max_connections,
+        allowed_origins=settings.cors_origins,
+        on_drain=on_drain,
+    )
 
 
 if __name__ == "__main__":

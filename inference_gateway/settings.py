@@ -68,6 +68,8 @@ class GatewaySettings(BaseSettings):
     )
     max_model_len: int = Field(2048, ge=2, description="tokens of one sequence; the model's own limit holds too")
     max_body_bytes: int = Field(1_048_576, ge=1024, description="bytes of a request's body")
+    body_seconds: float = Field(30.0, gt=0, le=3600, description="seconds that a request's body may take to come")
+    max_connections: int = Field(2048, ge=1, description="open connections before silent ones are closed for new ones")
     max_requests: int = Field(512, ge=1, description="completion requests in progress before more are refused")
     max_choices: int = Field(16, ge=1, description="choices of one request: prompts times n")
     completion_timeout: float = Field(120.0, gt=0, le=3600, description="seconds of one completion, waiting included")

@@ -85,10 +85,10 @@ def create_app(
         concurrent_each=settings.key_max_requests,
         per_minute_each=settings.key_requests_per_minute,
     )
-    # What is added later runs earlier: an id first, then the key, then room, and only then is a body read.
+    # What is added later runs earlier: an id first, then the key, then the body comes, and only then is room taken.
     app.add_middleware(HeadAsGet)
-    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     app.add_middleware(Admission, quotas=quotas, path=COMPLETIONS_PATH)
+    app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes, seconds=settings.body_seconds)
     app.add_middleware(RequireKey, keys=keys, open_paths=open_paths(settings))
     install_error_handlers(app)
     metrics = install_metrics(app)

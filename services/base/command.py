@@ -29,6 +29,7 @@ class ServerSettings(BaseSettings):
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     log_format: LogFormat = "text"
     drain_seconds: int = Field(30, ge=1)
+    max_connections: int = Field(2048, ge=1)
 
 
 def read_settings(settings: type[SettingsT], service: str) -> SettingsT:
@@ -77,7 +78,7 @@ def run_service(info: ServiceInfo, build: Callable[[], FastAPI], *, default_port
 
     app.state.runner.on_cannot_start = fail
     try:
-        serve(app, settings.host, port, drain_seconds=settings.drain_seconds)
+        serve(app, settings.host, port, drain_seconds=settings.drain_seconds, max_connections=settings.max_connections)
     except SystemExit:
         if failed:
             sys.exit(1)

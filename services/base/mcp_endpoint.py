@@ -36,9 +36,8 @@ class ArgumentsWithoutInput(Arguments):
 class McpEndpoint:
     """An ASGI app for ``/mcp``; it serves while `running` is entered.
 
-    A call the tool cannot answer is a tool error that the model may read, not a protocol error. The protocol's check of
-    the Host header is off: it guards servers that hold a user's secrets on a user's machine, and would refuse the names
-    that containers call each other by.
+    A call the tool cannot answer is a tool error that the model may read, not a protocol error. The library's own check
+    of Host and Origin is off, for it cannot know the names that containers call each other by: `http_api.hosts` checks.
     """
 
     def __init__(self, runner: ToolRunner) -> None:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import sys
 import time
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request
 
-from http_api import configure_logging, install_error_handlers, serve
+from http_api import BodyLimit, configure_logging, connections, install_error_handlers, serve
 
 app = FastAPI()
+app.add_middleware(BodyLimit, max_bytes=1_000, seconds=1)
 install_error_handlers(app)
 
 
@@ -37,6 +39,12 @@ async def holds() -> None:
     time.sleep(1)  # noqa: ASYNC251
 
 
+@app.post("/length")
+async def length(request: Request) -> int:
+    """Bytes of the body."""
+    return len(await request.body())
+
+
 @app.get("/broken")
 async def broken() -> None:
     """Fails."""
@@ -51,4 +59,12 @@ async def health() -> str:
 
 if __name__ == "__main__":
     configure_logging()
-    serve(app, "127.0.0.1", int(sys.argv[1]), drain_seconds=int(sys.argv[2]))
+    serve(
+        app,
+        os.environ.get("BIND", "127.0.0.1"),
+        int(sys.argv[1]),
+        drain_seconds=int(sys.argv[2]),
+        head_seconds=float(os.environ.get("HEAD_SECONDS", "60")),
+        max_connections=int(os.environ.get("MAX_CONNECTIONS", "2048")),
+        protocol=connections.CountedH11 if os.environ.get("PARSER") == "h11" else None,
+    )

@@ -1,17 +1,18 @@
-"""The body limit: declared or streamed, to the byte, without holding anything back."""
+"""The body limit: declared or streamed, to the byte, within its time, and before anything else is done."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 from fastapi import FastAPI, Request
 from starlette.requests import ClientDisconnect
-from starlette.responses import StreamingResponse
 from starlette.types import Message, Scope
 
 from http_api import BodyLimit, install_error_handlers
+from http_api.limits import BODIES_UNDER_WAY
 from tests.http_api.asgi import error_of, running
 
 LIMIT = 1_000
@@ -20,15 +21,16 @@ LIMIT = 1_000
 class Sink:
     """An app that counts what reaches it."""
 
-    def __init__(self) -> None:
+    def __init__(self, seconds: float = 60) -> None:
         self.app = FastAPI()
         self.received = 0
-        self.disconnected = False
-        self.app.add_middleware(BodyLimit, max_bytes=LIMIT)
+        self.reached = self.disconnected = False
+        self.app.add_middleware(BodyLimit, max_bytes=LIMIT, seconds=seconds)
         install_error_handlers(self.app)
 
         @self.app.post("/sink")
         async def sink(request: Request) -> int:
+            self.reached = True
             try:
                 async for part in request.stream():
                     self.received += len(part)
@@ -36,10 +38,6 @@ class Sink:
                 self.disconnected = True
                 raise
             return self.received
-
-        @self.app.post("/echo")
-        async def echo(request: Request) -> StreamingResponse:
-            return StreamingResponse(request.stream())
 
         @self.app.post("/blind")
         async def blind() -> str:
@@ -92,8 +90,7 @@ async def test_a_streamed_body_is_counted_and_stopped() -> None:
         response = await client.post("/sink", content=parts(300, 1_000))
     assert response.status_code == 413
     assert error_of(response)["code"] == "body_too_large"
-    assert sink.received == 900
-    assert sink.disconnected
+    assert sink.received == 0
 
 
 @pytest.mark.parametrize("declared", ["-5", "many", "²", ""])
@@ -105,22 +102,48 @@ async def test_a_length_that_is_no_number_does_not_open_the_gate(declared: str) 
     assert response.status_code == 413
 
 
-async def test_a_response_under_way_is_broken_off_not_mixed_with_a_413() -> None:
+class Slow:
+    """A request whose body never ends: a part, and then nothing."""
+
+    def __init__(self, size: int) -> None:
+        self.first: list[Message] = [{"type": "http.request", "body": b"x" * size, "more_body": True}]
+        self.sent: list[Message] = []
+
+    async def receive(self) -> Message:
+        if not self.first:
+            await asyncio.Event().wait()
+        return self.first.pop()
+
+    async def send(self, message: Message) -> None:
+        self.sent.append(message)
+
+    def __call__(self, sink: Sink) -> asyncio.Task[None]:
+        scope = post("/sink") | {"headers": [(b"content-length", b"1000")]}
+        return asyncio.create_task(sink.app(scope, self.receive, self.send))
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
+    sink, slow = Sink(seconds=0.05), Slow(1)
+    async with asyncio.timeout(30):
+        await slow(sink)
+    assert slow.sent[0]["status"] == 408
+    assert (b"connection", b"close") in slow.sent[0]["headers"]
+    assert not sink.reached
+
+
+async def test_bodies_under_way_hold_so_many_bytes_and_no_more() -> None:
     sink = Sink()
-    sent: list[Message] = []
-    incoming = [{"type": "http.request", "body": b"x" * 400, "more_body": True} for _ in range(5)]
-
-    async def receive() -> Message:
-        return incoming.pop(0)
-
-    async def send(message: Message) -> None:
-        sent.append(message)
-
-    with pytest.raises(ClientDisconnect):
-        await sink.app(post("/echo"), receive, send)
-    assert [message["status"] for message in sent if message["type"] == "http.response.start"] == [200]
-    assert sum(len(message.get("body", b"")) for message in sent) == 800
-    assert len(incoming) == 2  # The third part was one too many; the others were never asked for.
+    slow = [Slow(LIMIT - 1) for _ in range(BODIES_UNDER_WAY + 3)]
+    tasks = [one(sink) for one in slow]
+    async with asyncio.timeout(30):
+        await asyncio.wait(tasks[:3])
+    assert [one.sent[0]["status"] for one in slow if one.sent] == [408] * 3  # the oldest
+    async with running(sink.app) as client:
+        assert (await client.post("/sink", content=b"x" * LIMIT)).json() == LIMIT
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    assert not sink.disconnected
 
 
 async def test_a_client_that_leaves_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
@@ -137,8 +160,8 @@ async def test_a_client_that_leaves_is_no_error(caplog: pytest.LogCaptureFixture
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await sink.app(post("/sink"), receive, send)
-    assert sink.disconnected
+    await sink.app(post("/sink") | {"headers": [(b"transfer-encoding", b"chunked")]}, receive, send)
+    assert not sink.reached
     assert sent == []
     assert caplog.records == []
 
