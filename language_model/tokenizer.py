@@ -6,11 +6,15 @@ Bytes, not strings, are what a stream of tokens can be cut at: a character may b
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 from tokenizers import Tokenizer as HFTokenizer
 
 from language_model.config import CheckpointError
 from toolformer.api_call import ARROW, CLOSE, OPEN
+
+_LONG: Final = 4_096
+"""Characters that take about a millisecond to encode."""
 
 
 def byte_alphabet() -> dict[str, int]:
@@ -44,6 +48,7 @@ class ByteLevelTokenizer:
                 self._bytes[number] = bytes(alphabet[character] for character in token)
             else:
                 raise CheckpointError(f"tokenizer.json: token {token!r} is not byte-level; GPT-2's and GPT-J's are")
+        self._longest = max(map(len, self._bytes.values()))
         self._marks = {mark: self._encode(mark) for mark in (OPEN, ARROW, CLOSE)}
         """Ids of a call's marks, for which a resumed completion need not wait."""
         self.special_ids = frozenset(n for n, t in backend.get_added_tokens_decoder().items() if t.special)
@@ -75,7 +80,17 @@ class ByteLevelTokenizer:
         mark = self._marks.get(text)
         return self._encode(text) if mark is None else mark.copy()
 
+    def fewest_tokens(self, text: str) -> int:
+        """No encoding of ``text`` has fewer tokens: what would be too long by far need not be encoded to know it."""
+        if self._backend.normalizer is not None:
+            return 0  # it may leave any part of the text out
+        return -(-len(text.encode("utf-8", "surrogatepass")) // self._longest)
+
     def _encode(self, text: str) -> list[int]:
+        if len(text) > _LONG:
+            # As long as `encode` works, no other thread of Python does; the batched one lets them go on.
+            [encoding] = self._backend.encode_batch_fast([text], add_special_tokens=False)
+            return encoding.ids
         return self._backend.encode(text, add_special_tokens=False).ids
 
     def token_bytes(self, token_id: int) -> bytes:

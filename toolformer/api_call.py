@@ -163,6 +163,11 @@ def neutralise(result: str) -> str:
     return line.replace("[", "(").replace("]", ")").replace("->", "=>")
 
 
+_LONGEST_TOKEN: Final = 256
+"""Characters of a token, in any vocabulary: of a long result, what is behind so many for each token it may have is not
+even encoded, for that would take seconds in which nothing else is done."""
+
+
 @dataclass(frozen=True, slots=True)
 class SplicedResult:
     """What is appended at ``->``: ``ids`` of ``" " + text`` and of the closing bracket, and the ``text`` itself."""
@@ -174,7 +179,7 @@ class SplicedResult:
 def splice_result(result: str, tokenizer: Tokenizer, *, max_tokens: int) -> SplicedResult | None:
     """Ids to append after `` ->``, the result cut to ``max_tokens`` tokens at a character border; ``None`` if
     nothing is left."""
-    line = neutralise(result)
+    line = neutralise(result)[: (max_tokens + 1) * _LONGEST_TOKEN]
     ids = tokenizer.encode(" " + line) if line else []
     if len(ids) > max_tokens:
         ids = ids[:max_tokens]

@@ -145,7 +145,10 @@ async def _encode(prompts: Sequence[Prompt], backend: Backend) -> list[tuple[int
         return [tuple(backend.tokenizer.encode(p)) if isinstance(p, str) else p for p in prompts]
 
     for number, prompt in enumerate(prompts):
-        if not isinstance(prompt, str):
+        if isinstance(prompt, str):
+            if (fewest := backend.tokenizer.fewest_tokens(prompt)) >= backend.max_model_len:
+                raise _too_long(f"{fewest:,} or more", backend.max_model_len)
+        else:
             _check_ids(prompt, backend.tokenizer.vocab_size, f"prompt.{number}" if len(prompts) > 1 else "prompt")
     if sum(len(prompt) for prompt in prompts if isinstance(prompt, str)) > _QUICK_CHARACTERS:
         return await asyncio.to_thread(encode_all)
@@ -174,11 +177,7 @@ def _max_tokens(ids: Sequence[int], asked: int | None, max_model_len: int) -> in
     """
     room = max_model_len - len(ids)
     if room < 1:
-        message = (
-            f"the model takes at most {max_model_len:,} tokens, prompt and completion together; "
-            f"the prompt has {len(ids):,}: shorten it to {max_model_len - 1:,}"
-        )
-        raise ApiError(400, message, param="prompt", code="context_length_exceeded")
+        raise _too_long(f"{len(ids):,}", max_model_len)
     if asked is not None and asked > room:
         message = (
             f"the model takes at most {max_model_len:,} tokens, prompt and completion together; the prompt has "
@@ -186,6 +185,14 @@ def _max_tokens(ids: Sequence[int], asked: int | None, max_model_len: int) -> in
         )
         raise ApiError(400, message, param="max_tokens", code="context_length_exceeded")
     return min(DEFAULT_MAX_TOKENS, room) if asked is None else asked
+
+
+def _too_long(tokens: str, max_model_len: int) -> ApiError:
+    message = (
+        f"the model takes at most {max_model_len:,} tokens, prompt and completion together; "
+        f"the prompt has {tokens}: shorten it to {max_model_len - 1:,}"
+    )
+    return ApiError(400, message, param="prompt", code="context_length_exceeded")
 
 
 def _sampling(body: CompletionBody, copy: int) -> SamplingParams:

@@ -214,6 +214,22 @@ async def test_a_body_that_is_wrong_all_through_has_one_error(
     assert "more)" not in error["message"]  # an error for each element is what takes seconds and memory
 
 
+async def test_a_text_that_is_too_long_by_far_is_not_encoded(plain: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded: list[int] = []
+    encode = plain.backend.tokenizer.encode
+
+    def noting(text: str) -> list[int]:
+        encoded.append(len(text))
+        return encode(text)
+
+    monkeypatch.setattr(plain.backend.tokenizer, "encode", noting)
+    for text in ("1" * 1_000_000, " the cat" * 120_000):
+        error = checked(await plain.http.post("/v1/completions", json={"prompt": ["a", text]}), 400)
+        assert (error["param"], error["code"]) == ("prompt", "context_length_exceeded")
+        assert "or more: shorten it to 255" in error["message"]
+    assert encoded == []
+
+
 async def test_a_streamed_body_that_is_too_large(plain: Gateway) -> None:
     async def endless() -> Any:
         for _ in range(200):

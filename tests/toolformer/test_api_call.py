@@ -170,3 +170,28 @@ def test_bytes_of_any_text_round_trip_in_the_small_vocabulary() -> None:
     vocabulary = small_tokenizer()
     text = "\x00\t naïve 🙂 \r\n" + "".join(map(chr, range(0x20, 0x180)))
     assert vocabulary.decode(vocabulary.encode(text)) == text
+
+
+class Counting:
+    """A vocabulary that notes how long the texts are that it encodes."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self._vocabulary = small_tokenizer()
+
+    def encode(self, text: str) -> list[int]:
+        self.longest = max(self.longest, len(text))
+        return self._vocabulary.encode(text)
+
+    def token_bytes(self, token_id: int) -> bytes:
+        return self._vocabulary.token_bytes(token_id)
+
+
+@pytest.mark.parametrize("result", ["1" * 200_000, "the cat sat " * 20_000, "🙂" * 50_000])
+def test_a_long_result_is_cut_before_it_is_encoded(result: str) -> None:
+    counting = Counting()
+    spliced = splice_result(result, counting, max_tokens=24)
+    assert spliced is not None
+    assert 0 < len(spliced.ids) - 1 <= 24
+    assert result.startswith(spliced.text)
+    assert counting.longest < 10_000
