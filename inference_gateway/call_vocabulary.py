@@ -19,6 +19,14 @@ class VocabularyTokenizer(Tokenizer, Protocol):
     def vocab_size(self) -> int: ...
 
 
+class PromptTokenizer(VocabularyTokenizer, Protocol):
+    """One that can tell that a text is too long without encoding it."""
+
+    def fewest_tokens(self, text: str) -> int:
+        """No encoding of ``text`` has fewer tokens."""
+        ...
+
+
 class CallForm(Protocol):
     """What decoding needs to know of a tool; :class:`toolformer.tools.Tool` has it."""
 

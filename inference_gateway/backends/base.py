@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
 
 from inference_gateway.actions import Action
-from inference_gateway.call_vocabulary import CallForm, CallVocabulary, VocabularyTokenizer
+from inference_gateway.call_vocabulary import CallForm, CallVocabulary, PromptTokenizer
 from inference_gateway.core import CompletionRequest, FinishReason
 from toolformer.api_call import SplicedResult
 
@@ -60,7 +60,7 @@ class Backend(Protocol):
     def model_name(self) -> str: ...
 
     @property
-    def tokenizer(self) -> VocabularyTokenizer: ...
+    def tokenizer(self) -> PromptTokenizer: ...
 
     @property
     def vocabulary(self) -> CallVocabulary: ...

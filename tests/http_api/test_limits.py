@@ -118,7 +118,7 @@ class Slow:
         self.sent.append(message)
 
     def __call__(self, sink: Sink) -> asyncio.Task[None]:
-        scope = post("/sink") | {"headers": [(b"content-length", b"1000")]}
+        scope = {**post("/sink"), "headers": [(b"content-length", b"1000")]}
         return asyncio.create_task(sink.app(scope, self.receive, self.send))
 
 
@@ -160,7 +160,7 @@ async def test_a_client_that_leaves_is_no_error(caplog: pytest.LogCaptureFixture
     async def send(message: Message) -> None:
         sent.append(message)
 
-    await sink.app(post("/sink") | {"headers": [(b"transfer-encoding", b"chunked")]}, receive, send)
+    await sink.app({**post("/sink"), "headers": [(b"transfer-encoding", b"chunked")]}, receive, send)
     assert not sink.reached
     assert sent == []
     assert caplog.records == []
