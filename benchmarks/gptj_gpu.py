@@ -56,6 +56,8 @@ ROOM: Final = 512
 class AnyTokens:
     """A tokenizer for random weights: each token is a word."""
 
+    vocab_size = 2
+
     def encode(self, text: str) -> list[int]:
         return [1] * len(text.split())
 
@@ -68,7 +70,7 @@ class AnyTokens:
 
 async def engine_rate(model: GPTJ, streams: int, tokens: int) -> float:
     """Tokens per second of ``streams`` streams, the second time: what is done once is done by then."""
-    vocabulary = CallVocabulary(AnyTokens(), (), (), frozenset())
+    vocabulary = CallVocabulary.of(AnyTokens(), [])
     length = min(ROOM, model.max_positions)
     limits = EngineLimits(max_sequences=streams, max_model_len=length, reuse_prefixes=False)
     engine = Engine(model, Sampler(vocabulary, model.device), limits)

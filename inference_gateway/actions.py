@@ -36,10 +36,11 @@ class CallAhead:
 
 @dataclass(frozen=True, slots=True)
 class CallRefused:
-    """A call that is not made: the model wrote one that repeats, is too long, or asks for no result. A client is
-    told."""
+    """A call that is taken back instead of made: it repeats one, is too long, or ended in its middle. The client sees
+    it. ``tool`` and ``input`` are what was written of them; ``tool`` is empty if its name was not whole."""
 
-    call: ApiCall
+    tool: str
+    input: str
     offset: int
     code: str
     message: str

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Protocol
 
-from toolformer.api_call import OPEN, Tokenizer
+from toolformer.api_call import OPEN, Tokenizer, opening_id
 
 BARE_OPEN: Final = OPEN.strip()
+_CACHED_NAMES: Final = 1024
+"""Beginnings of names whose tokens are remembered: five tools have about 40."""
 
 
 class VocabularyTokenizer(Tokenizer, Protocol):
@@ -37,25 +41,78 @@ class CallForm(Protocol):
     def max_input_tokens(self) -> int: ...
 
 
+class NameTokens:
+    """Which tokens of a vocabulary can write a tool's name. ``words``: each token's bytes."""
+
+    def __init__(self, words: Sequence[bytes]) -> None:
+        self._words = sorted((word, token) for token, word in enumerate(words) if word)
+        self.following = lru_cache(_CACHED_NAMES)(self._following)
+        """See :meth:`_following`; the latest answers are cached."""
+
+    def _following(self, names: frozenset[str], written: str) -> frozenset[int]:
+        """The tokens after which ``written``, the beginning of a call, can still become one of ``names`` and its
+        parenthesis; a token may go on behind the parenthesis. None if ``written`` begins no name."""
+        found: set[int] = set()
+        for name in names:
+            head = f"{name}("
+            if len(written) < len(head) and head.startswith(written):
+                rest = head[len(written) :].encode()
+                for length in range(1, len(rest)):
+                    found.update(self._between(rest[:length], rest[:length] + b"\0"))
+                found.update(self._between(rest, rest[:-1] + b")"))  # `)` is the byte after `(`
+        return frozenset(found)
+
+    def _between(self, first: bytes, end: bytes) -> list[int]:
+        """The tokens whose bytes are, in order of bytes, ``first`` or later, and before ``end``."""
+        at, to = (bisect_left(self._words, (word, -1)) for word in (first, end))
+        return [token for _, token in self._words[at:to]]
+
+
 @dataclass(frozen=True, slots=True)
 class CallVocabulary:
     """The tokens of a vocabulary that matter to calls; made once a model.
 
-    ``start_ids``: the API-start tokens `` [`` and ``[``, the preferred one first. ``opening_ids``: every token
-    after which a call may have begun, so that banning them bans calls. ``end_ids``: end of text."""
+    ``start_ids``: the API-start token `` [``; empty for a vocabulary that writes it with several. ``openings``: every
+    token after which a call may have begun; ``starts``: those that do so with `` [``. ``brackets``: of each token with
+    brackets, how many must be open before it for each ``]`` to close one, and how many more are open after it.
+    ``closers``: the tokens that need one. ``names``: which tokens write a tool's name. ``end_ids``: end of text."""
 
     tokenizer: Tokenizer
     start_ids: tuple[int, ...]
-    opening_ids: tuple[int, ...]
+    openings: frozenset[int]
+    starts: frozenset[int]
+    brackets: Mapping[int, tuple[int, int]]
+    closers: frozenset[int]
+    names: NameTokens
     end_ids: frozenset[int]
 
     @classmethod
     def of(cls, tokenizer: VocabularyTokenizer, end_ids: Sequence[int]) -> CallVocabulary:
-        encoded = (tokenizer.encode(OPEN), tokenizer.encode(BARE_OPEN))
-        opening = []
-        for token in range(tokenizer.vocab_size):
-            _, bracket, rest = tokenizer.token_bytes(token).rpartition(b"[")
-            if bracket and re.fullmatch(rb"(?:[A-Za-z][A-Za-z0-9_]*(?:\(.*)?)?", rest, re.DOTALL):
-                opening.append(token)
-        starts = tuple(ids[0] for ids in encoded if len(ids) == 1)
-        return cls(tokenizer, starts, tuple(opening), frozenset(end_ids))
+        words = [tokenizer.token_bytes(token) for token in range(tokenizer.vocab_size)]
+        brackets = {token: _balance(word) for token, word in enumerate(words) if b"[" in word or b"]" in word}
+        openings = {token: opened[1] for token in brackets if (opened := _OPENED.search(words[token]))}
+        start = opening_id(tokenizer)
+        return cls(
+            tokenizer,
+            start_ids=() if start is None else (start,),
+            openings=frozenset(openings),
+            starts=frozenset(token for token, space in openings.items() if space),
+            brackets=brackets,
+            closers=frozenset(token for token, (needed, _) in brackets.items() if needed),
+            names=NameTokens(words),
+            end_ids=frozenset(end_ids),
+        )
+
+
+_OPENED: Final = re.compile(rb"( ?)\[(?:[A-Za-z][A-Za-z0-9_]*(?:\([^[]*)?)?\Z", re.DOTALL)
+"""Text after whose end a call may have begun: a bracket and perhaps the beginning of a call."""
+
+
+def _balance(word: bytes) -> tuple[int, int]:
+    """How many brackets must be open before ``word`` for each ``]`` in it to close one, and how many more are open
+    after it."""
+    needed = opened = 0
+    for byte in word:
+        opened += (byte == ord("[")) - (byte == ord("]"))
+        needed = max(needed, -opened)
+    return needed, opened

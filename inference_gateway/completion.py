@@ -74,7 +74,7 @@ class Completer:
         """
         offered = {name: self.registry.get(name) for name in request.tools}
         deadline = time.monotonic() + request.timeout
-        session = self.backend.open(request, offered)
+        session = self.backend.open(request, {tool.name: tool for tool in self.registry})
         early = EarlyCall(self._saw_early)
         spans = CompletionSpans(self._tracer, request)
         # The wall-clock limit ends the sequence wherever it is; the terminal event then comes the usual way.
@@ -98,9 +98,9 @@ class Completer:
                         tool = offered[call.tool]
                         result = await (early.take(call) or self._ask(call, request, tool, deadline, spans))
                         yield CallFinished(self._resume(session, tool, action, result, started))
-                    case CallRefused(call, offset, code, message):
+                    case CallRefused(name, written, offset, code, message):
                         error = f"{code}: {message}"
-                        yield CallFinished(ToolCallRecord(call.tool, call.input, None, error, offset, 0.0))
+                        yield CallFinished(ToolCallRecord(name, written, None, error, offset, 0.0))
                     case Done(reason, usage, message):
                         yield Finished(reason, usage, message)
         finally:

@@ -76,8 +76,8 @@ class CompletionRequest:
     among the k most likely; 1 is plain greedy, 0 disables calls. ``max_calls`` bounds executed calls (paper: 1).
     ``tool_timeout`` is the deadline of one call in seconds, ``None`` for the tool's own; ``timeout`` the wall-clock
     limit of the whole completion in seconds. The text ends before the first of the ``stop`` strings or, with
-    ``include_stop``, behind it. ``show_calls`` keeps the text of finished calls in the completion's
-    text. ``date`` is the day that tools shall take for today.
+    ``include_stop``, behind it; with ``stop_at`` "sentence" also at the end of the sentence. ``show_calls`` keeps the
+    text of finished calls in the completion's text. ``date`` is the day that tools shall take for today.
 
     ``logprobs`` asks for the log probability of each shown token and of that many most likely ones at its place;
     ``prompt_logprobs`` asks the same of the prompt's tokens. ``plain`` serves the bare model: no call is looked for,
@@ -89,6 +89,7 @@ class CompletionRequest:
     max_tokens: int = 16
     sampling: SamplingParams = field(default_factory=SamplingParams)
     stop: tuple[str, ...] = ()
+    stop_at: Literal["sentence"] | None = None
     include_stop: bool = False
     tools: tuple[str, ...] = ()
     api_top_k: int = 10
@@ -171,8 +172,9 @@ class CallFinished:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts. ``completion_tokens``: made by the model; ``spliced_tokens``: inserted from tools, never sampled;
-    ``rolled_back_tokens``: the part of ``completion_tokens`` that belonged to calls taken back."""
+    """Token counts. ``completion_tokens``: made by the model, at most ``max_tokens``; ``spliced_tokens``: inserted from
+    tools, never sampled; ``rolled_back_tokens``: made beside ``completion_tokens`` for calls that were taken back, at
+    most ``max_tokens`` too."""
 
     prompt_tokens: int
     completion_tokens: int

@@ -5,19 +5,35 @@ A backend asks :meth:`DecodingMachine.rule` what the next token must obey, choos
 the end. At ``->`` the machine pauses until :meth:`~DecodingMachine.splice` brings the answer or
 :meth:`~DecodingMachine.give_up` says that there is none.
 
-Text passes two stages. The first finds the bracket that may open a call and keeps the call's text back until its
-result is in; the second finds stop strings in what remains. So nothing that was shown is ever taken back."""
+**What a bracket is.** Where calls can be made, the API-start token `` [`` is taken if it is likely enough. It opens a
+call: of the next tokens only those are allowed that lead to an offered tool's name and its parenthesis. Any other
+bracket is text, unless a tool's name and parenthesis follow; then it is a call too, or is taken back if that call
+cannot be made. Where the request switches calls off, `` [`` has probability 0 (footnote 5 of the paper), and all other
+brackets are text. Once all calls are made brackets are text; when a tool's name follows one all the same, it is taken
+back, and `` [`` has probability 0 from there on. A ``]`` that closes no bracket of prompt or text is what is left of a
+call that was not made, and is never chosen.
+
+**A call that is taken back** costs the text nothing: its place may not open a call again, and the dropped tokens do not
+count against ``max_tokens``. As many as that again may be spent on them; then an open call is taken back, and none is
+begun any more. So a completion has as many tokens as were asked for and makes at most twice as many.
+
+Text passes three stages: the first finds brackets and keeps a call's text back until its result is in, the second finds
+the sentence's end if the request asks for that, the third stop strings. So nothing that was shown is ever taken
+back."""
 
 from __future__ import annotations
 
+import copy
 import enum
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Final
 
 from inference_gateway.actions import Action, CallAhead, CallRefused, Done, Emit, Keep, Pause
 from inference_gateway.call_vocabulary import BARE_OPEN, CallForm, CallVocabulary
 from inference_gateway.core import CompletionRequest, FinishReason, PromptScored, TokenLogprob, Usage
+from inference_gateway.sentence import SentenceEnd
 from inference_gateway.token_text import TextState, TokenText
 from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, scan_call
 from toolformer.trigger import Match, TriggerMatcher
@@ -27,15 +43,19 @@ from toolformer.trigger import Match, TriggerMatcher
 class StepRule:
     """What choosing the next token must obey.
 
-    ``start_top_k`` > 0: take an API-start token if it is among that many most likely tokens. ``ban_calls``: no
-    opening token."""
+    ``start_top_k`` > 0: take the API-start token if it is among that many most likely tokens. ``banned``: none of
+    these. ``allowed``: one of these, where there are any."""
 
     start_top_k: int = 0
-    ban_calls: bool = False
+    banned: frozenset[int] = frozenset()
+    allowed: frozenset[int] = frozenset()
+
+    def forbids(self, token: int) -> bool:
+        """Whether ``token`` may not be chosen."""
+        return token in self.banned or (bool(self.allowed) and token not in self.allowed)
 
 
 _NO_RULE: Final = StepRule()
-_BAN: Final = StepRule(ban_calls=True)
 
 
 class Phase(enum.Enum):
@@ -79,6 +99,7 @@ class _OpenCall:
 @dataclass(slots=True)
 class _Tally:
     made: int = 0
+    """Tokens chosen, the dropped ones included."""
     spliced: int = 0
     rolled_back: int = 0
     calls: int = 0
@@ -88,19 +109,24 @@ class _Tally:
 class DecodingMachine:
     """Turns the tokens of one completion into text, calls and an end.
 
-    ``tools`` maps each name that may be called to its form. ``request`` gives the limits; its ``prompt_ids`` are
-    only counted."""
+    ``tools`` maps the name of each tool that there is to its form; ``request.tools`` are those that may be called."""
 
     def __init__(self, request: CompletionRequest, vocabulary: CallVocabulary, tools: Mapping[str, CallForm]) -> None:
         self._request = request
         self._vocabulary = vocabulary
         self._tools = tools
+        self._offered = frozenset(name for name in request.tools if name in tools)
         self._quoted = frozenset(name for name, form in tools.items() if form.quoted)
         self.ids: list[int] = []
         """The completion's tokens so far, spliced ones included, those of an open call too."""
+        self._brackets = [0]
+        """How many brackets are open before the first of them, and after each."""
+        for token in filter(vocabulary.brackets.__contains__, request.prompt_ids):
+            self._brackets[0] = self._brackets_after(token)
         self.phase = Phase.TEXT
         self._text = TokenText()
         self._openings = TriggerMatcher((OPEN, BARE_OPEN))
+        self._sentence = SentenceEnd(self._prompt_end()) if request.stop_at == "sentence" else None
         self._stops = TriggerMatcher(request.stop)
         sampling = request.sampling
         self._text_ends = frozenset() if sampling.ignore_eos else frozenset(vocabulary.end_ids)
@@ -108,6 +134,8 @@ class DecodingMachine:
         """Tokens that end the completion, as this request has it."""
         self._open: _OpenCall | None = None
         self._start_banned = False
+        self._calls_over = False
+        """Whether the model began another call after the last one it may make."""
         self._tally = _Tally()
         self._length = 0
         """Characters of text so far, call text included where it is shown."""
@@ -118,11 +146,17 @@ class DecodingMachine:
 
     def rule(self) -> StepRule:
         """What the next token must obey."""
-        if self.phase is not Phase.TEXT or self._request.plain:
+        request, vocabulary = self._request, self._vocabulary
+        if self.phase is Phase.CALL and self._open is not None and self._open.forced and "(" not in self._open.text:
+            return StepRule(allowed=vocabulary.names.following(self._offered, self._open.text))
+        if self.phase is not Phase.TEXT or request.plain:
             return _NO_RULE
-        if not self._calls_left or self._start_banned:
-            return _BAN
-        return StepRule(start_top_k=self._request.api_top_k)
+        closers = _NONE if self._brackets[-1] else vocabulary.closers
+        if self._start_banned or self._spent:
+            return StepRule(banned=_either(vocabulary.openings, closers))
+        if self._switched_off or self._calls_over or self._standing + 1 >= request.max_tokens:
+            return StepRule(banned=_either(vocabulary.starts, closers))
+        return StepRule(start_top_k=request.api_top_k if self._calls_left else 0, banned=closers)
 
     def accept(
         self,
@@ -142,7 +176,7 @@ class DecodingMachine:
         """
         if self.phase not in (Phase.TEXT, Phase.CALL):
             raise RuntimeError(f"a token came while the completion was {self.phase.value}")
-        if self._request.max_tokens == 0:  # only the prompt was wanted
+        if self._request.max_tokens == 0:  # only the prompt was asked for
             return self.finish("length")
         self._tally.made += 1
         actions: list[Action] = []
@@ -153,7 +187,7 @@ class DecodingMachine:
             self._tally.rolled_back += 1
             self._refuse(actions, "unfinished_call", "the text ended inside the call")
         else:
-            self.ids.append(token)
+            self._append([token])
             snapshot = _Snapshot(self._text.state, self._openings.held)
             # An ignored end is a token without text.
             data = b"" if token in self._vocabulary.end_ids else self._bytes(token)
@@ -167,14 +201,13 @@ class DecodingMachine:
                     self._read_text(chunk, snapshot, forced, actions)
             else:
                 self._read_call(chunk, snapshot, actions)
-        if self.phase in (Phase.TEXT, Phase.CALL) and self._tally.made >= self._request.max_tokens:
-            actions += self.finish("length")
+        self._keep_to_budget(actions)
         return actions
 
     @property
     def too_short(self) -> bool:
         """Whether the text may not end yet."""
-        return self._tally.made < self._request.sampling.min_tokens
+        return self._standing < self._request.sampling.min_tokens
 
     def describe_prompt(self, scores: Iterable[tuple[float | None, tuple[tuple[int, float], ...]]]) -> PromptScored:
         """The prompt's tokens with their log probabilities and alternatives."""
@@ -194,11 +227,12 @@ class DecodingMachine:
         keep, append = len(self.ids), result.ids
         if opened.overshoot or self._text.incomplete:
             # The token that completed `->` brought more: it gives way to one that ends there.
-            chunk = self._bytes(self.ids.pop()).decode("utf-8", errors="ignore")
+            chunk = self._bytes(self.ids[-1]).decode("utf-8", errors="ignore")
+            self._drop(1)
             self._text.forget(1, opened.before_arrow)
             keep -= 1
             append = (*self._vocabulary.tokenizer.encode(chunk[: len(chunk) - opened.overshoot]), *append)
-        self.ids += append
+        self._append(append)
         for token in append:
             self._text.read(token, self._bytes(token))
         if not self._request.show_calls:
@@ -210,8 +244,7 @@ class DecodingMachine:
         if self._request.show_calls and self.phase is Phase.TEXT:
             call_text = opened.text[: len(opened.text) - opened.overshoot]
             self._show(f"{opened.opening}{call_text} {result.text}]", actions)
-        if self.phase is Phase.TEXT and self._tally.made >= self._request.max_tokens:
-            actions += self.finish("length")
+        self._keep_to_budget(actions)
         return actions
 
     def give_up(self) -> list[Action]:
@@ -222,8 +255,16 @@ class DecodingMachine:
         """
         actions: list[Action] = []
         self._roll_back(self._paused(), actions)
-        if self._tally.made >= self._request.max_tokens:
-            actions += self.finish("length")
+        self._keep_to_budget(actions)
+        return actions
+
+    def run_out(self) -> list[Action]:
+        """The model takes no more tokens: the end, or a call that is being written is taken back, which makes room."""
+        actions: list[Action] = []
+        if self.phase is Phase.CALL and self._open is not None and self._is_attempt(self._open):
+            self._refuse(actions, "unfinished_call", "the model's length was reached inside the call")
+        elif self.phase is not Phase.PAUSED:  # else the result will not fit, and the call is given up for that
+            actions = self.finish("length")
         return actions
 
     def finish(self, reason: FinishReason, message: str = "") -> list[Action]:
@@ -231,14 +272,18 @@ class DecodingMachine:
         if self.done:
             return []
         actions: list[Action] = []
-        if self._open is not None and self._is_attempt(self._open):
-            self._roll_back(self._open, actions)
+        if self.phase is Phase.PAUSED:
+            self._roll_back(self._paused(), actions)
+        elif self._open is not None and self._is_attempt(self._open):
+            self._refuse(actions, "unfinished_call", "the completion was ended inside the call")
         elif self._open is not None:
             self._take_as_text(self._open, self._open.text, actions)
         match = self._openings.flush()
         self._pass_on(match.text + (match.trigger or ""), actions)
+        if self._sentence is not None and not self.done:
+            self._look_for_stops(self._sentence.flush(), actions)
         if not self.done:
-            self._end(reason, actions, message)
+            self._end(reason, actions, message, whole=True)
         return actions
 
     @property
@@ -251,7 +296,7 @@ class DecodingMachine:
         tally = self._tally
         return Usage(
             prompt_tokens=len(self._request.prompt_ids),
-            completion_tokens=tally.made,
+            completion_tokens=self._standing,
             spliced_tokens=tally.spliced,
             rolled_back_tokens=tally.rolled_back,
             cached_tokens=self.cached_tokens,
@@ -260,20 +305,35 @@ class DecodingMachine:
     # Reading -------------------------------------------------------------------------------------------------------
 
     @property
+    def _switched_off(self) -> bool:
+        """Whether the request wants no calls."""
+        return not self._offered or self._request.api_top_k == 0 or self._request.max_calls == 0
+
+    @property
     def _calls_left(self) -> bool:
-        request = self._request
-        return (
-            bool(self._tools) and request.api_top_k > 0 and self._tally.calls < request.max_calls and not request.plain
-        )
+        return not self._switched_off and self._tally.calls < self._request.max_calls
+
+    @property
+    def _standing(self) -> int:
+        """Tokens that the model made and that were not dropped."""
+        return self._tally.made - self._tally.rolled_back
+
+    @property
+    def _spent(self) -> bool:
+        """Whether nothing is left to spend on tokens that may be dropped."""
+        return self._tally.rolled_back >= self._request.max_tokens
 
     def _read_text(self, chunk: str, snapshot: _Snapshot, forced: bool, actions: list[Action]) -> None:
-        if not self._calls_left:
+        if self._request.plain or self._switched_off or self._spent:
             self._pass_on(self._openings.held + chunk, actions)
             self._openings.restore("")
             return
         match = self._openings.feed(chunk)
         if match.trigger is None:
             self._pass_on(match.text, actions)
+            return
+        if self._ends_sentence(match.text + match.trigger):
+            self._pass_on(match.text + match.trigger, actions)
             return
         self._open = _OpenCall(len(self.ids) - 1, snapshot, snapshot.text, match.text, match.trigger, forced)
         self.phase = Phase.CALL
@@ -286,8 +346,7 @@ class DecodingMachine:
         earlier, opened.text = opened.text, opened.text + chunk
         opened.before_arrow = snapshot.text
         scan = scan_call(opened.text, self._quoted)
-        form = self._tools.get(scan.tool) if scan.tool else None
-        if scan.refused or (scan.tool is not None and form is None):
+        if scan.refused or not any(self._may_become(opened, name) for name in self._tools):
             if opened.forced:
                 self._roll_back(opened, actions)
                 return
@@ -295,9 +354,24 @@ class DecodingMachine:
             if self.phase is Phase.TEXT:  # what came last may hold another bracket
                 self._read_text(chunk, _Snapshot(snapshot.text, ""), False, actions)
             return
+        if not self._calls_left and opened.text.partition("(")[0] in self._tools:
+            self._calls_over = True
+            self._roll_back(opened, actions)
+            return
+        if scan.tool is None:
+            return
+        if scan.tool not in self._offered:
+            self._roll_back(opened, actions)
+            return
+        written = opened.text[: scan.end] if scan.call is not None else opened.text
+        another = any(f"{OPEN}{name}(" in written for name in self._tools)
+        if another or "\n" in written or "\r" in written or "\ufffd" in written:
+            self._refuse(actions, "malformed_call", "another call, a line end or bytes that are no UTF-8 stand in it")
+            return
         if scan.call is None:
-            if form is not None and len(self.ids) - opened.first_token > form.max_input_tokens + _HEAD_TOKENS:
-                self._refuse(actions, "input_too_long", f"the input is longer than {form.max_input_tokens} tokens")
+            limit = self._tools[scan.tool].max_input_tokens
+            if len(self.ids) - opened.first_token > limit + _HEAD_TOKENS:
+                self._refuse(actions, "input_too_long", f"the input is longer than {limit} tokens")
             elif self._request.early_dispatch:
                 self._look_ahead(opened, actions)
             return
@@ -323,11 +397,27 @@ class DecodingMachine:
             opened.ahead = call
             actions.append(CallAhead(call))
 
+    def _may_become(self, opened: _OpenCall, name: str) -> bool:
+        """Whether an open bracket's text goes on, or can go on, to be ``name`` and its parenthesis."""
+        head = f"{name}("
+        return head.startswith(opened.text) or opened.text.startswith(head)
+
     def _is_attempt(self, opened: _OpenCall) -> bool:
         """Whether an open bracket is a call as far as it goes, and not perhaps the model's own punctuation."""
-        if opened.forced or scan_call(opened.text, self._quoted).tool is not None:
-            return True
-        return bool(opened.text) and any(name.startswith(opened.text) for name in self._tools)
+        return opened.forced or bool(opened.text)
+
+    def _keep_to_budget(self, actions: list[Action]) -> None:
+        """Take back a call that cannot be ended within the limits, and end the completion that has all its tokens."""
+        limit = self._request.max_tokens
+        if self.phase is Phase.CALL and self._open is not None:
+            spent = self._tally.rolled_back + len(self.ids) - self._open.first_token
+            if self._standing >= limit or spent >= limit:
+                if self._is_attempt(self._open):
+                    self._refuse(actions, "unfinished_call", f"the limit of {limit} tokens was reached inside the call")
+                else:
+                    self._take_as_text(self._open, self._open.text, actions)
+        if self.phase is Phase.TEXT and self._standing >= limit:
+            actions += self.finish("length")
 
     def _take_as_text(self, opened: _OpenCall, text: str, actions: list[Action]) -> None:
         """The model's own bracket was no call: it and the ``text`` behind it are plain text."""
@@ -335,24 +425,38 @@ class DecodingMachine:
         self._pass_on(opened.before + opened.opening + text, actions)
 
     def _refuse(self, actions: list[Action], code: str, message: str) -> None:
+        """Take the open call back and report it; its tool and input are "" as far as they are not known yet."""
         opened = self._open
         assert opened is not None
-        call = opened.call
-        if call is None:
-            scan = scan_call(opened.text, self._quoted)
-            if scan.tool is not None:
-                call = ApiCall(scan.tool, opened.text[len(scan.tool) + 1 :].removeprefix('"'))
-        if call is not None:
-            actions.append(CallRefused(call, self._length + len(opened.before), code, message))
+        name, parenthesis, written = opened.text.partition("(")
+        tool, written = name if parenthesis else "", written.removeprefix('"')
+        if opened.call is not None:
+            written = opened.call.input
+        if tool or opened.forced:
+            actions.append(CallRefused(tool, written, self._length + len(opened.before), code, message))
         self._roll_back(opened, actions)
 
     def _roll_back(self, opened: _OpenCall, actions: list[Action]) -> None:
         self._tally.rolled_back += len(self.ids) - opened.first_token
         self._text.forget(len(self.ids) - opened.first_token, opened.snapshot.text)
-        del self.ids[opened.first_token :]
+        self._drop(len(self.ids) - opened.first_token)
         self._openings.restore(opened.snapshot.held)
         self._open, self.phase, self._start_banned = None, Phase.TEXT, True
         actions.append(Keep(len(self.ids)))
+
+    def _append(self, tokens: Iterable[int]) -> None:
+        for token in tokens:
+            self.ids.append(token)
+            self._brackets.append(self._brackets_after(token))
+
+    def _drop(self, tokens: int) -> None:
+        """Forget the last ``tokens`` tokens, at least one."""
+        del self.ids[-tokens:], self._brackets[-tokens:]
+
+    def _brackets_after(self, token: int) -> int:
+        """How many brackets are open after the last token if ``token`` follows; a ``]`` without one closes none."""
+        needed, opened = self._vocabulary.brackets.get(token, (0, 0))
+        return max(self._brackets[-1], needed) + opened
 
     def _paused(self) -> _OpenCall:
         if self.phase is not Phase.PAUSED or self._open is None:
@@ -362,17 +466,36 @@ class DecodingMachine:
     # Showing -------------------------------------------------------------------------------------------------------
 
     def _pass_on(self, text: str, actions: list[Action]) -> None:
-        """Text that is no call: shown up to the first stop string."""
+        """Text that is no call: shown up to the sentence's end or the first stop string."""
+        if text and self._sentence is not None and self._standing > self._request.sampling.min_tokens:
+            text = self._sentence.feed(text)
+        self._look_for_stops(text, actions)
+        if self._sentence is not None and self._sentence.ended and not self.done:
+            self._end("stop", actions)
+
+    def _look_for_stops(self, text: str, actions: list[Action]) -> None:
         if not text:
             return
         self._length += len(text)
-        if 0 < self._tally.made <= self._request.sampling.min_tokens:  # what ends the text comes behind these
+        if 0 < self._standing <= self._request.sampling.min_tokens:  # what ends the text comes behind these
             self._emit(text, actions)
             return
         match = self._stops.feed(text)
         self._emit_match(match, actions)
         if match.trigger is not None:
             self._end("stop", actions)
+
+    def _ends_sentence(self, text: str) -> bool:
+        """Whether the sentence is over in or before ``text``."""
+        if self._sentence is None:
+            return False
+        ahead = copy.copy(self._sentence)
+        ahead.feed(text)
+        return ahead.ended
+
+    def _prompt_end(self) -> str:
+        """The prompt's last words."""
+        return b"".join(map(self._bytes, self._request.prompt_ids[-_LOOK_BACK:])).decode(errors="replace")
 
     def _show(self, call_text: str, actions: list[Action]) -> None:
         """A finished call's text: stop strings are not looked for in it, nor across it."""
@@ -381,16 +504,19 @@ class DecodingMachine:
         if match.trigger is not None:
             self._end("stop", actions)
             return
+        if self._sentence is not None:
+            self._sentence.saw_call()
         self._length += len(call_text)
         self._emit(call_text, actions)
 
-    def _end(self, reason: FinishReason, actions: list[Action], message: str = "") -> None:
+    def _end(self, reason: FinishReason, actions: list[Action], message: str = "", *, whole: bool = False) -> None:
+        """``whole``: no stop cuts the text off, so tokens without a whole character are part of it too."""
         if self._stops.held:
             match = self._stops.flush()
             self._emit_match(match, actions)
             if match.trigger is not None:
-                reason, message = "stop", ""
-        if cut := self._text.cut(everything=self._request.plain and not self._request.stop):
+                reason, message, whole = "stop", "", False
+        if cut := self._text.cut(everything=whole and self._tells_all):
             last = actions.pop() if actions and isinstance(actions[-1], Emit) else Emit("")
             assert isinstance(last, Emit)
             actions.append(Emit(last.text, last.tokens + cut))
@@ -398,12 +524,18 @@ class DecodingMachine:
         actions.append(Done(reason, self.usage, message))
 
     def _told_end(self, token: TokenLogprob) -> list[Action]:
-        """The end of the text. A gateway in front of the bare model must know this token and what was likely besides:
-        it may take another."""
+        """The end of the text."""
         actions = self.finish("stop")
-        if self._request.plain:
+        if self._tells_all:
             actions.insert(-1, Emit("", (token,)))
         return actions
+
+    @property
+    def _tells_all(self) -> bool:
+        """Whether tokens without text are emitted as well: the end of the text, and half a character at its end. A
+        gateway in front of the bare model must know them and what was likely besides: it may take another. A client
+        that asks for log probabilities gets one of each token that was made."""
+        return self._request.plain or self._request.logprobs is not None
 
     def _bytes(self, token: int) -> bytes:
         return self._vocabulary.tokenizer.token_bytes(token)
@@ -419,3 +551,13 @@ class DecodingMachine:
 
 _HEAD_TOKENS: Final = 12
 """Room for the opening bracket, a tool's name, parentheses, quotes and ``->`` beside an input's tokens."""
+
+_LOOK_BACK: Final = 16
+"""Tokens of the prompt in which the beginning of a sentence that the completion goes on with is looked for."""
+
+_NONE: Final[frozenset[int]] = frozenset()
+
+
+@lru_cache(64)
+def _either(first: frozenset[int], second: frozenset[int]) -> frozenset[int]:
+    return first | second

@@ -26,7 +26,7 @@ class Generate:
         self._model.generation_config.eos_token_id = None  # every request makes all its tokens
         self._model.generation_config.pad_token_id = 0
         self._tools = tools
-        self._openings = list(CallVocabulary.of(tools.tokenizer, []).opening_ids)
+        self._openings = sorted(CallVocabulary.of(tools.tokenizer, []).openings)
         self._turn = asyncio.Lock()
 
     async def run(self, job: Job, record: Record) -> None:

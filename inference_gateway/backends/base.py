@@ -96,7 +96,7 @@ class Backend(Protocol):
         ...
 
     def open(self, request: CompletionRequest, tools: Mapping[str, CallForm]) -> Session:
-        """Begin a completion that may call ``tools``.
+        """Begin a completion. ``tools`` are all that there are, by name; ``request.tools`` says which may be called.
 
         Raises:
             BackendBusy: if the queue is full.

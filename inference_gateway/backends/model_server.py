@@ -40,15 +40,16 @@ class Segment:
     """One request to a server: continue ``ids``.
 
     ``max_tokens``: at most that many. ``sampling``: its seed is this segment's own. ``top``: most likely tokens wanted
-    beside each chosen one. ``logprobs``: whether the chosen one's log probability is wanted. ``banned``: never chosen,
-    where the server can be told (`Abilities.bans`)."""
+    beside each chosen one. ``logprobs``: whether the chosen one's log probability is wanted. ``banned``: never chosen;
+    ``allowed``: only these are chosen, if there are any. Both need a server that takes biases (`Abilities.bans`)."""
 
     ids: tuple[int, ...]
     max_tokens: int
     sampling: SamplingParams
     top: int = 0
     logprobs: bool = False
-    banned: tuple[int, ...] = ()
+    banned: frozenset[int] = frozenset()
+    allowed: frozenset[int] = frozenset()
     request_id: str = ""
 
 
@@ -85,7 +86,7 @@ class Abilities:
 
     ``model``: its name for the model. ``max_model_len``: tokens of a sequence, where it says. ``top``: most likely
     tokens that it tells of at each place; 0 is none, so that a call starts only where the model itself writes its
-    beginning. ``bans``: whether it can be told tokens never to choose. ``sampling_fields``: which of
+    beginning. ``bans``: whether it takes biases, which ban tokens and force others. ``sampling_fields``: which of
     `~inference_gateway.core.OPTIONAL_SAMPLING` it takes. ``notices``: what an operator should know."""
 
     model: str
@@ -123,8 +124,10 @@ def notices_of(*, ids: bool, exact: bool, top: int, bans: bool) -> tuple[str, ..
     else:
         notices.append("it tells of no likely tokens: a call starts only where the model itself writes '['")
     if not bans:
-        instead = "the next likely one is taken" if top else "the call is plain text"
-        notices.append(f"it cannot be told which tokens to avoid: where calls are banned {instead}")
+        instead = "the next likely one is taken" if top else "it stays, and a call is plain text"
+        notices.append(
+            f"it takes no biases: where a token must not stand {instead}; calls of tools not offered are dropped"
+        )
     return tuple(notices)
 
 

@@ -25,7 +25,9 @@ UNKNOWN: Final = -1
 """The id of a token of which only a text is known that no single token has. It still counts in ranks."""
 
 BAN: Final = -100.0
-"""The lowest ``logit_bias`` of OpenAI's API; servers document that it bans a token."""
+FORCE: Final = -BAN
+"""The lowest and the highest ``logit_bias`` of OpenAI's API: one bans a token, the other leaves only those that have
+it."""
 
 _MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
 _MESSAGE_CHARACTERS: Final = 300
@@ -99,8 +101,11 @@ def body_of(segment: Segment, dialect: Dialect, tokenizer: ByteLevelTokenizer) -
     if sampling.min_tokens and sampling.stop_token_ids:
         # The gateway itself sees these tokens and ends the text; the server must know what not to choose before.
         body["stop_token_ids"] = list(sampling.stop_token_ids)
-    if bias := dict(sampling.logit_bias) | dict.fromkeys(segment.banned, BAN):
-        body["logit_bias"] = {str(token): min(max(value, BAN), -BAN) for token, value in bias.items()}
+    bias = dict(sampling.logit_bias) | dict.fromkeys(segment.banned, BAN)
+    if segment.allowed:
+        bias = dict.fromkeys(segment.allowed, FORCE)
+    if bias:
+        body["logit_bias"] = {str(token): min(max(value, BAN), FORCE) for token, value in bias.items()}
     if dialect.kind == "toolformer":
         body["plain"] = True
     return body

@@ -27,6 +27,8 @@ from toolformer.api_call import SplicedResult
 log = logging.getLogger(__name__)
 
 _SEEDS = 2**63
+_SPARE_TOKENS = 10
+"""Most likely tokens to ask for where the likeliest may be one that must not stand there."""
 
 
 def choose(rule: StepRule, step: Step, vocabulary: CallVocabulary, *, greedy: bool) -> tuple[int, bool]:
@@ -38,10 +40,10 @@ def choose(rule: StepRule, step: Step, vocabulary: CallVocabulary, *, greedy: bo
         if start is not None and sum(other > likely[start] for other in likely.values()) < rule.start_top_k:
             return start, True
         # Where nothing is told of other tokens, a greedy choice is known to be the most likely one.
-        return step.id, greedy and not step.top and step.id in vocabulary.start_ids
-    if rule.ban_calls and step.id in vocabulary.opening_ids:
-        # The server could not be told: the likeliest token that may stand here takes the place.
-        return next((other for other, _ in step.top if other not in vocabulary.opening_ids), step.id), False
+        if greedy and not step.top and step.id in vocabulary.start_ids:
+            return step.id, True
+    if rule.forbids(step.id):  # the likeliest token that may stand here takes its place
+        return next((other for other, _ in step.top if not rule.forbids(other)), step.id), False
     return step.id, False
 
 
@@ -104,6 +106,8 @@ class RemoteSession:
         self._task: asyncio.Task[None] | None = None
         self._ended = False
         self._segments = 0
+        self._strict = False
+        """Whether the next token is asked for by itself, with biases for those that are allowed."""
 
     @property
     def room(self) -> int:
@@ -188,7 +192,7 @@ class RemoteSession:
 
     async def _read_segment(self) -> None:
         segment = self._next_segment()
-        before = self._machine.usage.completion_tokens
+        made = 0
         async with contextlib.aclosing(self._server.stream(segment)) as items:
             async for item in items:
                 if isinstance(item, Cached):
@@ -197,12 +201,13 @@ class RemoteSession:
                     if self._segments == 1:
                         self._machine.cached_tokens = min(item.tokens, len(self._request.prompt_ids))
                 elif isinstance(item, Step):
+                    made += 1
                     self._note_token()
                     if not self._take(item, segment):
                         return
                 elif item.reason == "stop":
                     self._end_of_text()
-                elif self._machine.usage.completion_tokens == before:
+                elif not made:
                     raise ServerError(f"{self._server.url} made no token and said that it was at a limit")
 
     def _next_segment(self) -> Segment:
@@ -210,19 +215,21 @@ class RemoteSession:
         left = max(0, request.sampling.min_tokens - machine.usage.completion_tokens)
         sampling = replace(continued(request.sampling, machine.ids), min_tokens=left)
         rule = machine.rule()
-        top = request.logprobs or 0
-        if request.tools and not rule.ban_calls and not request.plain:
-            top = max(top, request.api_top_k)
-        if rule.ban_calls and not self._abilities.bans:
-            top = self._abilities.top  # to choose another token from
+        top = max(request.logprobs or 0, rule.start_top_k)
+        banned: frozenset[int] = frozenset()
+        if rule.banned & self._vocabulary.openings and self._abilities.bans:
+            banned = rule.banned
+        elif rule.banned or rule.allowed:
+            top = max(top, _SPARE_TOKENS)  # to choose another token from
         self._segments += 1
         return Segment(
             ids=(*request.prompt_ids, *machine.ids),
-            max_tokens=min(request.max_tokens - machine.usage.completion_tokens, self.room),
+            max_tokens=1 if self._strict else min(request.max_tokens - machine.usage.completion_tokens, self.room),
             sampling=sampling,
             top=min(top, self._abilities.top),
             logprobs=request.logprobs is not None,
-            banned=self._vocabulary.opening_ids if rule.ban_calls and self._abilities.bans else (),
+            banned=banned,
+            allowed=rule.allowed if self._strict else frozenset(),
             request_id=request.request_id,
         )
 
@@ -238,20 +245,24 @@ class RemoteSession:
         """Give the machine its next token; whether the stream still continues what it has."""
         request, machine, rule = self._request, self._machine, self._machine.rule()
         token, forced = choose(rule, step, self._vocabulary, greedy=request.sampling.temperature == 0)
+        # A name that cannot be had from what the server tells is asked for once more, with biases.
+        self._strict = bool(rule.allowed) and rule.forbids(token) and self._abilities.bans and not segment.allowed
+        if self._strict:
+            return False
         shown = request.logprobs is not None
         actions = machine.accept(
             token,
             forced=forced,
-            as_text=rule.ban_calls and token in self._vocabulary.opening_ids,
+            as_text=token in rule.banned,
             logprob=(step.logprob if token == step.id else dict(step.top).get(token)) if shown else None,
             top=step.top[: request.logprobs or 0],
         )
         if not machine.done and self.room <= 0:
-            actions += machine.finish("length")
+            actions += machine.run_out()
         self._pass_on(actions)
         if token != step.id or machine.done or self.paused or any(isinstance(action, Keep) for action in actions):
             return False
-        return not segment.banned or machine.rule().ban_calls
+        return not segment.banned or segment.banned == machine.rule().banned
 
     def _end_of_text(self) -> None:
         """The server's stream ended with the text, without a token that says so."""

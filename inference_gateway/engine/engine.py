@@ -219,7 +219,7 @@ class Engine:
     def _follow(self, sequence: Sequence, actions: list[Action], *, awaited: bool = False) -> None:
         """Do what the machine asks of the engine, and pass its actions on; ``awaited``: without delay."""
         if not sequence.machine.done and sequence.length >= self.limits.max_model_len:
-            actions += sequence.machine.finish("length")
+            actions += sequence.machine.run_out()
         if actions:
             self._outbox.put(sequence.listener, actions, urgent=awaited)
         for action in actions:

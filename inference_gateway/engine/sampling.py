@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from collections.abc import Sequence as Many
+from functools import lru_cache
+from typing import Final
 
 import torch
 from torch import Tensor
 
 from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import SamplingParams
+from inference_gateway.decoding import StepRule
 from inference_gateway.engine.scoring import UNSCORED, Score, score
 from inference_gateway.engine.sequence import Sequence
 from language_model.choosing import pick
 from language_model.native.choice import most_likely, most_likely_and_rank, rank
+
+_CACHED_PLACES: Final = 1024
+"""Sets of tokens whose places are remembered; see `NameTokens`."""
 
 
 class Sampler:
@@ -22,8 +29,9 @@ class Sampler:
 
     def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
         self._starts = vocabulary.start_ids
-        self._openings = torch.tensor(vocabulary.opening_ids, device=device)
-        self._opens = frozenset(vocabulary.opening_ids)
+        self._places: Callable[[frozenset[int]], Tensor] = lru_cache(_CACHED_PLACES)(
+            lambda tokens: torch.tensor(sorted(tokens), device=device)
+        )
 
     def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
         """A token for each row of ``logits`` ``[len(sequences), vocabulary]``, and whether it was taken as an API
@@ -40,16 +48,17 @@ class Sampler:
             tokens, ranked = most_likely_and_rank(logits, self._starts)
         else:
             ranked = rank(logits, self._starts) if asking else []
-            self._ban(logits, [row for row in special if rules[row].ban_calls])
             for row in special:
+                self._apply(rules[row], logits[row])
                 if sequences[row].request.sampling.adjusts:
                     adjust(logits[row], sequences[row])
             tokens = most_likely(logits)
         # The rows where a call may start now, and the API-start token of each.
         starts = {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}
-        # Few tokens open a call, so what is most likely is looked for again only where one of them was found.
-        if again := [row for row, rule in enumerate(rules) if rule.ban_calls and tokens[row] in self._opens]:
-            self._ban(logits, again)
+        # Few tokens break a rule, so what is most likely is looked for again only where one of them was found.
+        if again := [row for row, rule in enumerate(rules) if rule.forbids(tokens[row])]:
+            for row in again:
+                self._apply(rules[row], logits[row])
             for row, token in zip(again, most_likely(logits[again]), strict=True):
                 tokens[row] = token
         if drawing := [row for row in special if sequences[row].random is not None]:
@@ -59,10 +68,15 @@ class Sampler:
                 tokens[row] = token
         return [(starts[row], True) if row in starts else (token, False) for row, token in enumerate(tokens)]
 
-    def _ban(self, logits: Tensor, rows: Many[int]) -> None:
-        """Make it impossible that ``rows`` open a call."""
-        if rows:
-            logits[torch.tensor(rows, device=logits.device).unsqueeze(1), self._openings] = float("-inf")
+    def _apply(self, rule: StepRule, logits: Tensor) -> None:
+        """Make what ``rule`` forbids impossible in ``logits`` ``[vocabulary]``."""
+        if rule.allowed:
+            places = self._places(rule.allowed)
+            kept = logits[places]
+            logits.fill_(-math.inf)
+            logits[places] = kept
+        if rule.banned:
+            logits[self._places(rule.banned)] = -math.inf
 
 
 class Scored:

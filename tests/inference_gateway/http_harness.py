@@ -57,11 +57,10 @@ CLOSED: Final = "http://127.0.0.1:9"
 
 
 class Script(Sampler):
-    """Chooses the tokens of `WRITES`. A token that may begin a call is not taken where calls are banned."""
+    """Chooses the tokens of `WRITES`, but none that the machine's rule forbids."""
 
     def __init__(self, backend: LocalBackend) -> None:
         super().__init__(backend.vocabulary, torch.device("cpu"))
-        self._opening = frozenset(backend.vocabulary.opening_ids)
         self._bytes = backend.tokenizer.token_bytes
         encode = backend.tokenizer.encode
         self._slow = tuple(encode("Slow:"))
@@ -74,12 +73,12 @@ class Script(Sampler):
 
     def _next(self, sequence: Sequence) -> int:
         text = b"".join(map(self._bytes, sequence.tokens_from(0)))
-        banned = self._opening if sequence.machine.rule().ban_calls else frozenset[int]()
+        rule = sequence.machine.rule()
         for cue, reply in self._rules:
             at = text.rfind(cue)
             written = b""
             for token in reply if at >= 0 else ():
-                if text[at + len(cue) :] == written and token not in banned:
+                if text[at + len(cue) :] == written and not rule.forbids(token):
                     return token
                 written += self._bytes(token)
         return 0

@@ -47,7 +47,6 @@ NEVER_BANNED: Final = [
     "wide characters",
     "a stop string",
     "a limit",
-    "a limit inside a call",
     "the context's end",
     "bare",
 ]
@@ -59,6 +58,8 @@ LIKELY_START: Final = {"a likely start": ("Each:", {}), "a start not likely enou
 async def test_every_backend_tells_the_same(kind: str, tool_is_up: bool) -> None:
     # Without log probabilities a start that is merely likely cannot be seen, and no token can be banned.
     cases = {name: CASES[name] for name in NEVER_BANNED} if kind == "bare" else CASES | LIKELY_START
+    if kind == "tgi":  # it takes no biases, so no name that the model does not want can be had
+        del cases["brackets that are no calls"]
     called = 0
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(serving(calculator())) if tool_is_up else None

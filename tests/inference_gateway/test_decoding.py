@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -57,7 +58,8 @@ class Transcript:
     tokens: list[TokenLogprob] = field(default_factory=list)
     calls: list[tuple[str, str, str | None, int]] = field(default_factory=list)
     """(tool, input, output or None, offset)"""
-    refusals: list[str] = field(default_factory=list)
+    refusals: list[tuple[str, str, str]] = field(default_factory=list)
+    """(code, tool, input)"""
     done: list[Done] = field(default_factory=list)
 
 
@@ -91,8 +93,8 @@ def run(
                     spliced = splice_result(output, tokenizer, max_tokens=40) if output is not None else None
                     seen.calls.append((call.tool, call.input, spliced.text if spliced else None, offset))
                     follow(machine.splice(spliced) if spliced else machine.give_up())
-                case CallRefused(_, _, code, _):
-                    seen.refusals.append(code)
+                case CallRefused(tool, input, _, code, _):
+                    seen.refusals.append((code, tool, input))
                 case Done():
                     seen.done.append(action)
                 case Keep(tokens, append):
@@ -150,9 +152,11 @@ def test_after_a_rollback_the_opening_is_banned_for_one_token() -> None:
         machine.accept(token)
     assert machine.phase is Phase.PAUSED
     machine.give_up()
-    assert machine.rule().ban_calls
+    assert machine.rule().start_top_k == 0
+    assert machine.rule().forbids(tokenizer.encode("[")[0])
     machine.accept(tokenizer.encode("x")[0])
     assert machine.rule().start_top_k == 10
+    assert not machine.rule().forbids(tokenizer.encode("[")[0])
 
 
 @st.composite
@@ -213,18 +217,29 @@ def test_a_result_cannot_open_a_call_or_leave_its_bounds() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "code"),
+    ("text", "code", "written"),
     [
-        ("a [Calculator(1+1)] b", "no_result_asked"),
-        ("a [Calculator(" + "1+" * 60, "input_too_long"),
-        ("a [Calculator(1+1", "unfinished_call"),
+        ("a [Calculator(1+1)] b", "no_result_asked", "1+1"),
+        ("a [Calculator(" + "1+" * 32 + "1", "input_too_long", "1+" * 32 + "1"),
+        ("a [Calculator(1+1", "unfinished_call", "1+1"),
+        ('a [QA("Who', "unfinished_call", "Who"),
+        ("a [Calculator(1+\nb", "malformed_call", "1+\n"),
+        ("a [QA(Who is [Calculator(", "malformed_call", "Who is [Calculator("),
     ],
 )
-def test_a_call_that_asks_for_nothing_is_refused_and_dropped(text: str, code: str) -> None:
+def test_a_call_that_asks_for_nothing_is_refused_and_dropped(text: str, code: str, written: str) -> None:
     tokenizer, script = whole(text)
-    seen, _ = run(tokenizer, script)
-    assert seen.refusals == [code]
+    seen, machine = run(tokenizer, script)
+    assert seen.refusals == [(code, "QA" if "QA" in text else "Calculator", written)]
     assert "[" not in seen.text
+    assert machine.usage.completion_tokens == len(machine.ids) + 1
+
+
+def test_bytes_that_are_no_utf_8_never_reach_a_tool() -> None:
+    tokenizer = ChunkTokenizer([b"a [QA(", b"b\xc3", b'c") ->', b" d"])
+    seen, _ = run(tokenizer, tokenizer.script, ["an answer"])
+    assert (seen.calls, seen.text) == ([], " d")
+    assert [code for code, *_ in seen.refusals] == ["malformed_call"]
 
 
 def test_the_same_call_never_runs_twice() -> None:
@@ -232,34 +247,126 @@ def test_the_same_call_never_runs_twice() -> None:
     again = tokenizer.encode(" b" + CALL)
     seen, _ = run(tokenizer, script + again, ["408"])
     assert len(seen.calls) == 1
-    assert seen.refusals == ["repeated_call"]
+    assert seen.refusals == [("repeated_call", "Calculator", "24 * 17")]
     assert seen.text == "a" + CALL + " 408] b "
 
 
-def test_max_calls_bounds_calls_and_then_bans_them() -> None:
-    tokenizer, script = whole("a" + CALL)
-    machine = DecodingMachine(
-        CompletionRequest(prompt_ids=(1,), tools=tuple(TOOLS), max_tokens=1000, max_calls=1),
-        CallVocabulary.of(tokenizer, [END]),
-        TOOLS,
-    )
-    for token in script:
-        machine.accept(token)
-    spliced = splice_result("408", tokenizer, max_tokens=9)
+def test_after_the_last_call_a_bracket_is_text_until_the_model_begins_another_call() -> None:
+    tokenizer = ChunkTokenizer([b"a", b" [", b"Calculator(1) ->", b"1", b"]", b" b", b"QA", b" c"])
+    a, opening, call, one, closing, b, name, c = tokenizer.script
+    request = CompletionRequest(prompt_ids=(1,), tools=tuple(TOOLS), max_tokens=1000, max_calls=1)
+    machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS)
+    seen = ""
+
+    def take(*tokens: int) -> None:
+        nonlocal seen
+        for token in tokens:
+            assert not machine.rule().forbids(token)
+            seen += "".join(action.text for action in machine.accept(token) if isinstance(action, Emit))
+
+    take(a, opening, call)
+    spliced = splice_result("2", tokenizer, max_tokens=9)
     assert spliced is not None
     machine.splice(spliced)
-    assert machine.rule().ban_calls
+    assert machine.rule() == StepRule(banned=CallVocabulary.of(tokenizer, [END]).closers)
+    take(b, opening, one, closing)  # a bracket that is no call
+    take(b, opening, name)  # one that goes on to be a call
+    assert machine.usage.rolled_back_tokens == 2
+    assert machine.rule().forbids(opening)
+    assert machine.rule().forbids(1 + ord("["))
+    take(c)
+    assert machine.rule().forbids(opening)
+    take(1 + ord("["), c)
+    machine.finish("length")
+    assert seen == "a b [1] b c[ c"
 
 
 @pytest.mark.parametrize("request_fields", [{"tools": ()}, {"api_top_k": 0}, {"max_calls": 0}])
 def test_calls_can_be_switched_off(request_fields: dict[str, Any]) -> None:
-    """What the model then writes is plain text, brackets and all."""
+    """The API start is banned; what the model then writes is plain text, brackets and all."""
     text = "see [1] and" + CALL
     tokenizer, script = whole(text)
-    seen, machine = run(tokenizer, script, **request_fields)
+    seen, _ = run(tokenizer, script, **request_fields)
     assert seen.text == text
     assert not seen.calls
-    assert machine.rule().ban_calls or machine.done
+    chunks = ChunkTokenizer([b" [", b"[", b"\n[", b"1", b"]", b"])", b"[]"])
+    start, bare, at_line, one, closing, closing_two, empty = chunks.script
+    request = replace(CompletionRequest((1,), tools=tuple(TOOLS), max_tokens=99), **request_fields)
+    machine = DecodingMachine(request, CallVocabulary.of(chunks, [END]), TOOLS)
+    forbidden = {token for token in chunks.script if machine.rule().forbids(token)}
+    assert forbidden == {start, closing, closing_two}, "a ']' would be a banned call's"
+    machine.accept(bare)
+    assert {token for token in chunks.script if machine.rule().forbids(token)} == {start}
+    machine.accept(one)
+    machine.accept(closing_two)
+    assert machine.rule().forbids(closing)
+    assert not machine.rule().forbids(at_line)
+    assert not machine.rule().forbids(empty)
+
+
+def test_a_bracket_that_the_prompt_opened_may_be_closed() -> None:
+    tokenizer = ChunkTokenizer()
+    vocabulary, [closing] = CallVocabulary.of(tokenizer, [END]), tokenizer.encode("]")
+    for prompt, may_close in (("x = [1, 2", True), ("x = [1, 2]", False), ("x] = [", True), ("x", False)):
+        machine = DecodingMachine(CompletionRequest(tuple(tokenizer.encode(prompt))), vocabulary, {})
+        assert machine.rule().forbids(closing) is not may_close
+
+
+class TestNames:
+    """Inside a call that was opened only tokens may follow that lead to an offered tool's name."""
+
+    @given(
+        st.sets(st.sampled_from(["Calculator", "Calendar", "QA", "Q", "QA2"]), min_size=1),
+        st.lists(
+            st.binary(min_size=1, max_size=4) | st.sampled_from([b"Cal", b"cul", b"QA(", b"A(", b"(1", b"Q", b"2("])
+        ),
+        st.data(),
+    )
+    def test_the_mask_is_its_definition(self, names: set[str], chunks: list[bytes], data: st.DataObject) -> None:
+        tokenizer = ChunkTokenizer(chunks)
+        heads = [f"{name}(" for name in names]
+        head = data.draw(st.sampled_from(heads))
+        written = head[: data.draw(st.integers(0, len(head) - 1))]
+        found = CallVocabulary.of(tokenizer, [END]).names.following(frozenset(names), written)
+        texts = {token: written.encode() + tokenizer.token_bytes(token) for token in range(1, tokenizer.vocab_size)}
+        assert found == {
+            token
+            for token, text in texts.items()
+            if any(text.startswith(head.encode()) or head.encode().startswith(text) for head in heads)
+        }
+
+    def test_only_offered_names_and_their_parenthesis_may_follow(self) -> None:
+        tokenizer = ChunkTokenizer([b" [", b"Calc", b"ulator(2", b"QA", b"QA(", b"Calendar", b"(", b" ", b"1"])
+        opening, calc, rest, qa, qa_open, calendar, parenthesis, space, one = tokenizer.script
+        request = CompletionRequest((1,), tools=("QA", "Calculator"), max_tokens=99)
+        machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS)
+
+        def allowed() -> set[int]:
+            return {token for token in tokenizer.script if not machine.rule().forbids(token)}
+
+        machine.accept(opening, forced=True)
+        assert allowed() == {calc, qa, qa_open}
+        machine.accept(calc)
+        assert allowed() == {rest}
+        machine.accept(rest)
+        assert machine.rule() == StepRule(), "the input is the model's"
+        assert calendar not in allowed() or parenthesis in allowed()
+        assert {space, one} <= allowed()
+
+    @pytest.mark.parametrize("name", ["Calendar", "Nothing"])
+    def test_a_server_that_cannot_be_told_has_its_call_taken_back(self, name: str) -> None:
+        tokenizer = ChunkTokenizer([b"a", b" [", name.encode(), b"(", b" b"])
+        seen, machine = run(tokenizer, tokenizer.script, forced=[1], tools=("QA",))
+        assert "[" not in seen.text
+        assert seen.text.endswith(" b")
+        assert machine.usage.completion_tokens == len(machine.ids) + 1
+
+    def test_a_bracket_of_the_models_own_is_no_call_of_a_tool_that_is_not_offered(self) -> None:
+        tokenizer, script = whole("a [Calendar( b")
+        request = CompletionRequest((1,), tools=("QA",), max_tokens=99)
+        machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS)
+        actions = [action for token in script for action in machine.accept(token)] + machine.finish("length")
+        assert "".join(action.text for action in actions if isinstance(action, Emit)) == "a  b"
 
 
 @pytest.mark.parametrize("show", [True, False])
@@ -344,11 +451,70 @@ class TestLimits:
     @pytest.mark.parametrize("limit", [1, 5, 12, 13, 20, 36, 37, 40])
     def test_max_tokens_counts_what_the_model_makes(self, limit: int) -> None:
         tokenizer, script = whole(BEFORE + CALL)
-        seen, machine = run(tokenizer, script + tokenizer.encode(AFTER), ["408"], max_tokens=limit)
-        assert machine.usage.completion_tokens == limit
+        seen, machine = run(tokenizer, script + tokenizer.encode(AFTER + "x" * 40), ["408"], max_tokens=limit)
+        usage = machine.usage
+        assert usage.completion_tokens == limit == len(machine.ids) - usage.spliced_tokens
         assert seen.done[0].reason == "length"
-        assert (BEFORE + CALL + " 408]" + AFTER).startswith(seen.text)
-        assert ("->" in seen.text) == (limit >= len(BEFORE + CALL))
+        assert ("->" in seen.text) == bool(seen.calls) == (limit >= len(BEFORE + CALL))
+        if seen.calls:
+            assert (BEFORE + CALL + " 408]" + AFTER).startswith(seen.text)
+        else:
+            assert len(seen.text) == limit
+        begun, named = len(BEFORE + " "), len(BEFORE + " [Calculator(")
+        assert usage.rolled_back_tokens == (limit - begun if begun < limit < len(script) else 0)
+        assert [code for code, *_ in seen.refusals] == ["unfinished_call"] * (named <= limit < len(script))
+
+    @given(st.integers(1, 30), st.randoms(use_true_random=False))
+    def test_however_often_calls_are_taken_back_as_many_tokens_come_as_were_asked_for(
+        self, limit: int, rng: random.Random
+    ) -> None:
+        """The model would write calls that come to nothing for ever."""
+        tokenizer = ChunkTokenizer([b"a", b" [", b"[", b"Calculator", b"(", b"1", b"]", b") ->", b"\n"])
+        request = CompletionRequest((1,), tools=tuple(TOOLS), max_tokens=limit, max_calls=3)
+        machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS)
+        made = 0
+        while not machine.done:
+            if machine.phase is Phase.PAUSED:
+                machine.give_up()
+                continue
+            rule = machine.rule()
+            forced = rule.start_top_k > 0 and rng.random() < 0.5
+            tokens = [token for token in tokenizer.script if not rule.forbids(token)] or sorted(rule.allowed)
+            machine.accept(tokenizer.script[1] if forced else rng.choice(tokens), forced=forced)
+            made += 1
+        usage = machine.usage
+        assert usage.completion_tokens == limit == len(machine.ids)
+        assert made == usage.completion_tokens + usage.rolled_back_tokens <= 2 * limit
+
+    def test_a_call_whose_name_is_not_known_yet_is_reported_without_one(self) -> None:
+        tokenizer = ChunkTokenizer([b"a", b" [", b"Cal", b" b", b" c"])
+        a, opening, name, b, c = tokenizer.script
+        seen, machine = run(tokenizer, [a, opening, name, b, c], forced=[1], max_tokens=3)
+        assert seen.refusals == [("unfinished_call", "", "")]
+        assert seen.text == "a b c"
+        assert (machine.usage.completion_tokens, machine.usage.rolled_back_tokens) == (3, 2)
+
+    def test_the_models_length_reached_inside_a_call_takes_it_back(self) -> None:
+        tokenizer, script = whole("a" + CALL)
+        request = CompletionRequest((1,), tools=tuple(TOOLS), max_tokens=1000)
+        machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS)
+        for token in script[:-1]:
+            machine.accept(token)
+        [refused, kept] = machine.run_out()
+        assert isinstance(refused, CallRefused)
+        assert (refused.code, refused.tool, refused.input) == ("unfinished_call", "Calculator", "24 * 17) -")
+        assert kept == Keep(2)
+        [*_, done] = machine.run_out()
+        assert isinstance(done, Done)
+        assert done.reason == "length"
+
+    @pytest.mark.parametrize("token", [END, 1 + 0xC3])
+    def test_the_last_token_is_told_with_log_probabilities_although_it_has_no_text(self, token: int) -> None:
+        """lm-evaluation-harness asks for one token and drops it."""
+        vocabulary = CallVocabulary.of(ChunkTokenizer(), [END])
+        machine = DecodingMachine(CompletionRequest((1,), max_tokens=1, logprobs=1), vocabulary, {})
+        actions = machine.accept(token, logprob=-1.0)
+        assert [told.id for action in actions if isinstance(action, Emit) for told in action.tokens] == [token]
 
     def test_no_token_is_taken_where_none_is_wanted(self) -> None:
         tokenizer, script = whole(BEFORE)
@@ -357,8 +523,9 @@ class TestLimits:
 
     def test_a_limit_reached_inside_a_call_drops_the_call(self) -> None:
         tokenizer, script = whole(BEFORE + CALL)
-        seen, _ = run(tokenizer, script, max_tokens=len(BEFORE) + 10)
-        assert seen.text == BEFORE + " "
+        seen, machine = run(tokenizer, [*script[: len(BEFORE) + 10], *tokenizer.encode("x" * 20)], max_tokens=22)
+        assert seen.text == BEFORE + " " + "x" * 9
+        assert machine.usage.completion_tokens == 22
 
     def test_finishing_during_a_call_drops_it(self) -> None:
         tokenizer, script = whole(BEFORE + CALL)
@@ -393,14 +560,16 @@ class TestLimits:
 def test_real_vocabularies_start_calls_with_their_own_tokens(make: object) -> None:
     tokenizer = make()  # type: ignore[operator]
     vocabulary = CallVocabulary.of(tokenizer, [END])
-    assert [tokenizer.token_bytes(i) for i in vocabulary.start_ids] == [b" [", b"["]
-    assert set(vocabulary.start_ids) <= set(vocabulary.opening_ids)
-    assert all(b"[" in tokenizer.token_bytes(i) for i in vocabulary.opening_ids)
+    assert [tokenizer.token_bytes(i) for i in vocabulary.start_ids] == [b" ["]
+    assert set(vocabulary.start_ids) <= vocabulary.starts < vocabulary.openings
+    assert all(b"[" in tokenizer.token_bytes(i) for i in vocabulary.openings)
+    assert all(b" [" in tokenizer.token_bytes(i) for i in vocabulary.starts)
+    assert all(b"]" in tokenizer.token_bytes(i) for i in vocabulary.closers)
 
 
 @pytest.mark.shared_data
 def test_gpt_j_start_ids() -> None:
-    assert CallVocabulary.of(gpt2_tokenizer(), [50256]).start_ids == (685, 58)
+    assert CallVocabulary.of(gpt2_tokenizer(), [50256]).start_ids == (685,)
 
 
 @given(st.text(max_size=30))

@@ -153,7 +153,7 @@ async def test_an_echoed_prompt_is_scored(max_tokens: int) -> None:
 async def test_a_result_s_tokens_have_no_log_probability(tooled: Gateway) -> None:
     [choice] = (await tooled.complete("Sum:", logprobs=0))["choices"]
     logprobs = choice["logprobs"]
-    assert "".join(logprobs["tokens"]) == choice["text"] == DONE
+    assert "".join(logprobs["tokens"]) == choice["text"] + "<|endoftext|>" == DONE + "<|endoftext|>"
     spliced = [
         token for token, value in zip(logprobs["tokens"], logprobs["token_logprobs"], strict=True) if value is None
     ]
@@ -161,9 +161,11 @@ async def test_a_result_s_tokens_have_no_log_probability(tooled: Gateway) -> Non
     assert [top is None for top in logprobs["top_logprobs"]] == [v is None for v in logprobs["token_logprobs"]]
     assert all(len(top) == 1 for top in logprobs["top_logprobs"] if top)
     [hidden] = (await tooled.complete("Sum:", logprobs=0, show_calls=False))["choices"]
-    assert "".join(hidden["logprobs"]["tokens"]) == hidden["text"] == " It is 408 books."
+    assert "".join(hidden["logprobs"]["tokens"]) == hidden["text"] + "<|endoftext|>"
+    assert hidden["text"] == " It is 408 books."
     assert [hidden["text"][offset:][:1] for offset in hidden["logprobs"]["text_offset"]] == [
-        token[0] for token in hidden["logprobs"]["tokens"]
+        *(token[0] for token in hidden["logprobs"]["tokens"][:-1]),
+        "",
     ]
 
 

@@ -38,7 +38,7 @@ def sequence(top_k: int, **sampling: Any) -> Sequence:
 @pytest.mark.parametrize("top_k", [0, 1, 3, 10])
 def test_a_call_starts_exactly_where_the_start_is_among_the_top_k(rank: int, top_k: int) -> None:
     start = VOCABULARY.start_ids[0]
-    order = [i for i in range(424) if i not in VOCABULARY.opening_ids]
+    order = [i for i in range(424) if i not in VOCABULARY.openings | VOCABULARY.closers]
     order.insert(rank - 1, start)
     logits = torch.full((1, 424), -100.0)
     for place, token in enumerate(order):

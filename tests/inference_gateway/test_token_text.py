@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from inference_gateway.core import TokenLogprob
-from tests.inference_gateway.test_decoding import AFTER, BEFORE, CALL, ChunkTokenizer, run, split_texts, whole
+from tests.inference_gateway.test_decoding import AFTER, BEFORE, CALL, END, ChunkTokenizer, run, split_texts, whole
 
 _CALL = re.compile(rb" \[(?:Calculator|QA)\(.*?\) -> [^\]]*\]")
 
@@ -55,9 +55,9 @@ def test_every_token_of_the_text_comes_once_and_no_other(
 def test_spliced_tokens_have_no_log_probability_and_made_ones_keep_theirs() -> None:
     tokenizer, script = whole(BEFORE + CALL)
     seen, machine = run(tokenizer, script + tokenizer.encode(AFTER), ["408"], logprobs=1)
-    assert [token.id for token in seen.tokens] == machine.ids
+    assert [token.id for token in seen.tokens] == [*machine.ids, END]
     spliced = range(len(script), len(script) + len(" 408]"))
-    for index, token in enumerate(seen.tokens):
+    for index, token in enumerate(seen.tokens[:-1]):
         assert token.logprob == (None if index in spliced else -float(token.id))
         assert token.top == (() if index in spliced else ((token.id, -float(token.id)),))
 
