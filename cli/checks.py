@@ -25,6 +25,7 @@ from services.wiki_search.manifest import UnusableIndexError, read_manifest
 from toolformer.model_files.digests import DamagedError
 from toolformer.model_files.digests import check as check_digests
 from toolformer.result_cache import CacheConfigError, CacheSettings, CacheUnavailable, MemoryCache
+from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
 
 PYTHON: Final = (3, 11)
@@ -38,6 +39,8 @@ MIN_MEMORY: Final = 1 * GIGABYTE
 GOOD_MEMORY: Final = 2 * GIGABYTE
 
 _PIN: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\#]+)")
+_OPTIONAL: Final = ("bench", "cli-remote", "ctranslate2-cuda", "dev", "evaluation-harness", "jobs-deepspeed")
+"""Roles that `toolformer up`, its completions and the jobs on one machine do without."""
 _WEIGHTS: Final = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -81,11 +84,12 @@ def check_python(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding
 
 
 def check_packages(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
-    """Installed packages beside the pinned ones, a line for each role."""
+    """Installed packages beside the pinned ones, a line for each role that is needed here."""
     files = sorted((checkout / "requirements").glob("*.txt"))
     # Torch comes in one of several builds; its own check says whether it works. What `dev` pins, the others pin too;
     # only `maintenance` has an environment of its own.
     roles = [file for file in files if not file.stem.startswith(("torch", "maintenance"))]
+    left_out = list[str]()
     if not roles:
         yield Finding(
             "packages", "warning", "there are no pinned requirements here to compare with", "run in a checkout"
@@ -93,6 +97,10 @@ def check_packages(environ: Mapping[str, str], checkout: Path) -> Iterator[Findi
     for file in roles:
         pins = [match.groups() for line in file.read_text().splitlines() if (match := _PIN.match(line))]
         missing = [name for name, _ in pins if _installed(name) is None]
+        if missing and file.stem.startswith(_OPTIONAL):
+            left_out.append(file.stem)
+        if not pins or file.stem in left_out:
+            continue
         other = [f"{name} {_installed(name)} instead of {pin}" for name, pin in pins if _differs(name, pin)]
         remedy = f"pip install {'--no-deps ' if 'nodeps' in file.stem else ''}-r requirements/{file.name}"
         if missing:
@@ -100,7 +108,11 @@ def check_packages(environ: Mapping[str, str], checkout: Path) -> Iterator[Findi
         elif other:
             yield Finding(f"packages: {file.stem}", "warning", _some(other), remedy)
         else:
-            yield Finding(f"packages: {file.stem}", "ok", f"{len(pins)} as pinned")
+            yield Finding(f"packages: {file.stem}", "ok", f"all {len(pins)} in the pinned versions")
+    if left_out:
+        yield Finding(
+            "packages: optional", "ok", f"not installed, which only their own tasks need: {_some(left_out, 9)}"
+        )
 
 
 def check_java(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
@@ -139,8 +151,13 @@ def check_tools(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
         registry = ToolRegistry.load(environ=environ)
     except ToolConfigError as error:
         yield Finding("tools", "problem", str(error), "mend the file or the variable it names")
-    else:
-        yield Finding("tools", "ok", ", ".join(registry.names()) or "none")
+        return
+    down = asyncio.run(_tools_down(registry))
+    for name, reason in down.items():
+        remedy = "start its service, or correct its address in TOOLFORMER_TOOLS or TOOLFORMER_TOOL_<NAME>_URL"
+        yield Finding(f"tool {name}", "warning", f"is down: {reason}", remedy)
+    if others := [name for name in registry.names() if name not in down]:
+        yield Finding("tools", "ok", ", ".join(others))
 
 
 def check_cache(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
@@ -322,6 +339,17 @@ def _with_digests(whole: Finding, folder: Path, remedy: str, digests: Mapping[st
     except DamagedError as error:
         return Finding(whole.name, "problem", str(error), remedy)
     return replace(whole, detail=f"{whole.detail}, {f'{read} digests right' if read else 'no digests to compare with'}")
+
+
+async def _tools_down(registry: ToolRegistry) -> dict[str, str]:
+    """Why each tool that is down cannot answer. Where all of the project's own are down, at the addresses that they
+    come with, `toolformer up` does not run now, and they are left out."""
+    async with ToolClient(registry) as client:
+        answers = await asyncio.gather(*(client.ready(name, timeout=ASK_SECONDS) for name in registry.names()))
+    down = {name: answer.reason for name, answer in zip(registry.names(), answers, strict=True) if not answer.ok}
+    packaged = ToolRegistry.load(files=[], environ={})
+    ours = {tool.name for tool in registry if tool.name in packaged and packaged.get(tool.name).url == tool.url}
+    return {name: why for name, why in down.items() if name not in ours or not ours <= down.keys()}
 
 
 async def _ping(settings: CacheSettings) -> tuple[str, float]:

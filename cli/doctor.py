@@ -55,3 +55,15 @@ def show_findings(findings: Sequence[Finding], *, as_json: bool) -> None:
         if finding.remedy:
             line.append(f"; {printable(finding.remedy)}", "default")
         console.print(line, soft_wrap=True)
+    console.print(_verdict(findings), soft_wrap=True)
+
+
+def _verdict(findings: Sequence[Finding]) -> Text:
+    """One line: all is well, or what to do."""
+    problems = [finding.name for finding in findings if finding.status == "problem"]
+    warnings = [finding.name for finding in findings if finding.status == "warning"]
+    if problems:
+        return Text(f"Mend what these lines name: {', '.join(problems)}", _STYLES["problem"])
+    if warnings:
+        return Text(f"It can run; look at what these lines name: {', '.join(warnings)}", _STYLES["warning"])
+    return Text("All is well.", _STYLES["ok"])

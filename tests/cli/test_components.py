@@ -33,7 +33,7 @@ def test_by_default_all_tools_that_nobody_moved_are_started() -> None:
 
 def test_services_are_chosen_by_either_name_and_each_once() -> None:
     assert names(["Calendar", "calculator", "CALENDAR"], {}) == ["calendar", "calculator"]
-    with pytest.raises(CommandError, match="there is no service 'abacus' to start"):
+    with pytest.raises(CommandError, match="there is no service of a tool 'abacus'"):
         names(["abacus"], {})
 
 

@@ -7,6 +7,7 @@ import socket
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -41,7 +42,37 @@ async def test_json_holds_every_check_and_agrees_with_the_status() -> None:
 def test_lines_for_people_are_the_same_findings(capsys: pytest.CaptureFixture[str]) -> None:
     findings = [Finding("java", "ok", "21.0.8"), Finding("models", "problem", "none\x1b[2J", "get one")]
     show_findings(findings, as_json=False)
-    assert capsys.readouterr().out == "ok       java    21.0.8\nproblem  models  none[2J; get one\n"
+    assert capsys.readouterr().out == (
+        "ok       java    21.0.8\nproblem  models  none[2J; get one\nMend what these lines name: models\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "last"), [("ok", "All is well."), ("warning", "It can run; look at what these lines name: disk")]
+)
+def test_the_last_line_says_whether_all_is_well(
+    status: Literal["ok", "warning"], last: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    show_findings([Finding("disk", status, "1 GB free", "")], as_json=False)
+    assert capsys.readouterr().out.splitlines()[-1] == last
+
+
+def test_what_nobody_needs_here_is_no_warning(tmp_path: Path) -> None:
+    (tmp_path / "requirements").mkdir()
+    (tmp_path / "requirements" / "bench.txt").write_text("no-such-package==1.0\n")
+    (tmp_path / "requirements" / "ctranslate2-cpu.txt").write_text("# nothing\n")
+    [optional] = find("packages", {}, tmp_path)
+    assert (optional.status, optional.name) == ("ok", "packages: optional")
+    assert optional.detail.endswith(": bench")
+
+
+def test_an_own_tool_that_is_down_is_not_ok() -> None:
+    closed = {"TOOLFORMER_TOOL_QA_URL": "http://127.0.0.1:9"}
+    found = {finding.name: finding for finding in find("tools", closed)}
+    assert found["tool QA"].status == "warning"
+    assert found["tool QA"].detail.startswith("is down: ")
+    assert found["tool QA"].remedy
+    assert "QA" not in found["tools"].detail.split(", ")
 
 
 def test_a_check_that_fails_itself_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,7 +122,7 @@ async def test_a_service_that_dies_at_start_is_told_with_its_last_lines() -> Non
 @pytest.mark.parametrize(
     ("arguments", "env", "told"),
     [
-        (["--tools", "abacus"], {}, "there is no service 'abacus' to start; use some of: calculator, calendar"),
+        (["--tools", "abacus"], {}, "there is no service of a tool 'abacus'; use some of: Calculator, Calendar"),
         (["--tools", "", "--no-gateway"], {}, "there is nothing to start"),
         (["--sample", "--no-gateway"], {}, "--sample needs the gateway"),
         ([], {"TOOLFORMER_CALCULATOR_PORT": "http"}, "TOOLFORMER_CALCULATOR_PORT must be a port from 0 to 65535"),
