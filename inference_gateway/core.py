@@ -99,6 +99,8 @@ class CompletionRequest:
     show_calls: bool = True
     date: dt.date | None = None
     request_id: str = ""
+    client: str = ""
+    """The name of the API key, between which the engine takes turns; empty where there are none."""
     logprobs: int | None = None
     prompt_logprobs: bool = False
     plain: bool = False

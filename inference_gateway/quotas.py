@@ -22,19 +22,19 @@ class OverQuota(Exception):  # noqa: N818 - a state, not a fault
 
 @dataclass(slots=True)
 class _Bucket:
-    """Requests that a client may still begin at once; it fills up evenly."""
+    """Choices that a client may still begin at once; it fills up evenly."""
 
     left: float
     at: float
 
 
 class Quotas:
-    """Admits requests.
+    """Admits requests. In a client's share a request counts as often as it has choices.
 
     Args:
         concurrent: requests in progress at once, of all clients.
-        concurrent_each: the same for one client; ``None`` for no limit.
-        per_minute_each: requests that one client may begin in a minute, all at once or spread; ``None`` for no limit.
+        concurrent_each: choices of one client's requests in progress at once; ``None`` for no limit.
+        per_minute_each: choices that one client may begin in a minute, all at once or spread; ``None`` for no limit.
         clock: seconds on a clock that never goes back.
     """
 
@@ -51,6 +51,8 @@ class Quotas:
         self._per_minute = per_minute_each
         self._clock = clock
         self._in_progress: Counter[str] = Counter()
+        self._further: Counter[str] = Counter()
+        """Choices in progress of each client beside the first of each request."""
         self._buckets: dict[str, _Bucket] = {}
 
     @contextlib.contextmanager
@@ -74,9 +76,30 @@ class Quotas:
             if not self._in_progress[name]:
                 del self._in_progress[name]
 
-    def _check(self, client: str) -> None:
-        if self._concurrent_each is not None and self._in_progress[client] >= self._concurrent_each:
-            message = f"this API key has {self._concurrent_each} requests in progress already, its share"
+    @contextlib.contextmanager
+    def widened(self, client: str | None, choices: int) -> Iterator[None]:
+        """Hold room for all ``choices`` of a request that was admitted, when it was not known how many there are.
+
+        Raises:
+            OverQuota: if there is none.
+        """
+        further = choices - 1
+        if client is None or not further:
+            yield
+            return
+        self._check(client, further)
+        self._further[client] += further
+        try:
+            yield
+        finally:
+            self._further[client] -= further
+            if not self._further[client]:
+                del self._further[client]
+
+    def _check(self, client: str, wanted: int = 1) -> None:
+        there = self._in_progress[client] + self._further[client]
+        if self._concurrent_each is not None and there + wanted > self._concurrent_each:
+            message = f"this API key's share is {self._concurrent_each} choices in progress, and {there} are"
             raise OverQuota(message, 1.0, everybody=False)
         if self._per_minute is None:
             return
@@ -85,7 +108,7 @@ class Quotas:
         rate = self._per_minute / 60
         bucket.left = min(float(self._per_minute), bucket.left + rate * (now - bucket.at))
         bucket.at = now
-        if bucket.left < 1:
-            message = f"this API key has begun {self._per_minute} requests within a minute, its share"
-            raise OverQuota(message, math.ceil((1 - bucket.left) / rate), everybody=False)
-        bucket.left -= 1
+        if bucket.left < min(wanted, self._per_minute):
+            message = f"this API key has begun {self._per_minute} choices within a minute, its share"
+            raise OverQuota(message, math.ceil((wanted - bucket.left) / rate), everybody=False)
+        bucket.left -= wanted

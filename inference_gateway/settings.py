@@ -78,8 +78,8 @@ class GatewaySettings(BaseSettings):
     api_keys: SecretStr = Field(SecretStr(""), description="keys that clients may use, a comma between them")
     api_keys_file: Path | None = Field(None, description="a file of such keys, one a line")
     metrics_need_key: bool = Field(False, description="whether /metrics needs a key as well")
-    key_max_requests: int | None = Field(None, ge=1, description="requests in progress at once with one key")
-    key_requests_per_minute: int | None = Field(None, ge=1, description="requests begun in a minute with one key")
+    key_max_requests: int | None = Field(None, ge=1, description="choices in progress at once with one key")
+    key_requests_per_minute: int | None = Field(None, ge=1, description="choices begun in a minute with one key")
     cors_origins: str = Field("", description="origins whose pages may use the API, a comma between them; * for all")
 
     api_top_k: int = Field(10, ge=0, le=1000, description="the request field's default (section 4.2)")

@@ -6,12 +6,16 @@ So a sequence that is put aside for want of memory finds again what nobody else 
 
 Memory is given up in this order: what is kept, of the longest unused first; the cache of sequences in a tool call; for
 sequences that decode, that of the newest running one. A request that waits takes from none but the first, unless
-nothing runs. The oldest sequence is never put aside, so there is always progress."""
+nothing runs. The oldest sequence is never put aside, so there is always progress.
+
+Between clients it takes turns: the next to run is one of the client with the fewest running. Where all places are
+taken and a client has two more than one that waits, its newest is put aside."""
 
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import Counter, deque
+from collections.abc import Iterable
 from collections.abc import Sequence as Many
 from typing import Final
 
@@ -110,9 +114,11 @@ class Scheduler:
         self._drop_stale_pauses()
         while not self._make_room(len(self.rows.decoding)):
             self._put_aside(self._newest())
+        while self._waiting and self._richest_beside(self._next_waiting()) and self._admit([]):
+            pass  # before others' prompts take all that a step may compute
         work: Work = [(sequence, sequence.tokens_from(self.rows.held(sequence))) for sequence in self.rows.decoding]
         left = self._limits.prefill_tokens
-        for sequence in list(self._ready):
+        for sequence in _in_turns(self._ready):
             left -= self._add(sequence, work, left)
         while left > 0 and (admitted := self._admit(work)) is not None:
             left -= self._add(admitted, work, left)
@@ -130,23 +136,23 @@ class Scheduler:
         return len(pending)
 
     def _admit(self, work: Work) -> Sequence | None:
-        """Give the first waiting sequence a row, if it may run now."""
-        running = self.running
-        if not self._waiting or len(running) >= self._limits.max_sequences:
+        """Give the next waiting sequence a row, if it may run now."""
+        if not self._waiting:
             return None
-        sequence = self._waiting[0]
+        sequence = self._next_waiting()
+        while not self._has_place(sequence):
+            aside = self._richest_beside(sequence)
+            if work or aside is None:  # what a step computes is not taken from under it
+                return None
+            self._put_aside(aside)
+        running = self.running
         shares = self._limits.reuse_prefixes and sequence.may_reuse
         ids = sequence.tokens_from(0)[:-1] if shares else []
-        if running:
-            promised = sum(one.length for one in running) + sum(map(self.rows.held, self._in_call))
-            spare = self._limits.budget // _SPARE
-            if promised + sequence.length + spare > self._limits.budget or not self.rows.available:
-                return None
-            if self._soon_there(ids, work):
-                return None
+        if running and self._soon_there(ids, work):
+            return None
         while not self.rows.available:
             self._drop_pause()
-        self._waiting.popleft()
+        self._waiting.remove(sequence)
         self.left_queue += 1
         found = self.rows.take(sequence, ids)
         if sequence.computed:
@@ -158,6 +164,28 @@ class Scheduler:
         sequence.state = State.READY
         self._ready.append(sequence)
         return sequence
+
+    def _has_place(self, sequence: Sequence) -> bool:
+        """Whether ``sequence`` may run beside those that do."""
+        if not (running := self.running):
+            return True
+        promised = sum(one.length for one in running) + sum(map(self.rows.held, self._in_call))
+        fits = promised + sequence.length + self._limits.budget // _SPARE <= self._limits.budget
+        return len(running) < self._limits.max_sequences and fits and self.rows.available
+
+    def _next_waiting(self) -> Sequence:
+        """The first that waits, of the client with the fewest running."""
+        counts = Counter(one.request.client for one in self.running)
+        return min(self._waiting, key=lambda one: counts[one.request.client])
+
+    def _richest_beside(self, sequence: Sequence) -> Sequence | None:
+        """The newest running sequence of the client with the most, if that has at least two more than the client of
+        ``sequence``: less would only swap the two."""
+        counts = Counter(one.request.client for one in self.running)
+        [(client, most)] = counts.most_common(1) or [("", 0)]
+        if most < counts[sequence.request.client] + 2:
+            return None
+        return max((one for one in self.running if one.request.client == client), key=lambda one: one.arrived)
 
     def _soon_there(self, ids: Many[int], work: Work) -> bool:
         """Whether this step computes a beginning of ``ids`` that can be copied a step later."""
@@ -213,6 +241,16 @@ class Scheduler:
         self._waiting.appendleft(sequence)
         self.left_queue -= 1
         sequence.state = State.WAITING
+
+
+def _in_turns(sequences: Iterable[Sequence]) -> list[Sequence]:
+    """The first of each client, then the second of each, and so on."""
+    seen: Counter[str] = Counter()
+    turns = []
+    for sequence in sequences:
+        turns.append((seen[sequence.request.client], sequence))
+        seen[sequence.request.client] += 1
+    return [sequence for _, sequence in sorted(turns, key=lambda turn: turn[0])]
 
 
 def _tokens(work: Work) -> int:

@@ -45,7 +45,9 @@ class CompletionService(CompletionServiceServicer):
         settings, began = self._gateway.settings, time.perf_counter()
         completer = self._gateway.completer()
         try:
-            planned = await plan(body_of(request), completer, settings, request_id=request_id.get())
+            planned = await plan(
+                body_of(request), completer, settings, request_id=request_id.get(), client=client.get()
+            )
         except ApiError as error:
             raise renamed(error, request) from error
         progress = Progress(0, planned)

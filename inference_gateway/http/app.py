@@ -110,7 +110,7 @@ def create_app(
         )
     app.add_middleware(RequestSpans, tracer=tracing.tracer)
     app.add_middleware(RequestId)  # the outermost, so that refusals carry the id too
-    app.include_router(completion_routes(gateway))
+    app.include_router(completion_routes(gateway, quotas))
     app.include_router(operation_routes(gateway))
     describe_access(app, keys_required=keys.required, open_paths=open_paths(settings))
     app.include_router(PLAYGROUND.routes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import time
@@ -18,6 +19,8 @@ from inference_gateway.completion import Completer
 from inference_gateway.http import event_stream
 from inference_gateway.http.chunks import Chunks, UsageWanted
 from inference_gateway.http.connection import ClientLeft, while_connected
+from inference_gateway.quotas import OverQuota, Quotas
+from inference_gateway.serving.access import no_room
 from inference_gateway.serving.choices import Progress, RunningChoices, total_usage
 from inference_gateway.serving.completion_log import log_completion
 from inference_gateway.serving.gateway import Gateway
@@ -43,8 +46,8 @@ _EXAMPLES: Final[dict[str, Any]] = {
 }
 
 
-def completion_routes(gateway: Gateway) -> APIRouter:
-    """The completion route of ``gateway``."""
+def completion_routes(gateway: Gateway, quotas: Quotas) -> APIRouter:
+    """The completion route of ``gateway``; ``quotas`` hold the keys' shares."""
     router = APIRouter(tags=["completions"])
 
     @router.post(
@@ -65,8 +68,9 @@ def completion_routes(gateway: Gateway) -> APIRouter:
         body: CompletionBody = Body(openapi_examples=_EXAMPLES),  # noqa: B008
     ) -> Response:
         completer = gateway.completer()
-        planned = await plan(body, completer, gateway.settings, request_id=request_id.get())
-        answer = _Answer(gateway, completer, planned, request.state.client)
+        client = request.state.client
+        planned = await plan(body, completer, gateway.settings, request_id=request_id.get(), client=client)
+        answer = _Answer(gateway, quotas, completer, planned, client)
         if body.stream:
             return event_stream.EventStream(
                 answer.events(usage=_usage_wanted(body.stream_options), tool_events=bool(body.stream_tool_events))
@@ -100,6 +104,7 @@ class _Answer:
     """The answer to one request."""
 
     gateway: Gateway
+    quotas: Quotas
     completer: Completer
     plan: Plan
     client: str | None
@@ -172,8 +177,16 @@ class _Answer:
         with_text = self.gateway.settings.log_prompts
         log_completion(self.id, self.client, self.plan, progress, seconds=seconds, with_text=with_text)
 
-    def _running(self) -> RunningChoices:
-        return RunningChoices(self.completer, self.plan, self.gateway.metrics)
+    @contextlib.asynccontextmanager
+    async def _running(self) -> AsyncGenerator[RunningChoices, None]:
+        """The choices, within the share of the client's key."""
+        with contextlib.ExitStack() as share:
+            try:
+                share.enter_context(self.quotas.widened(self.client, len(self.plan.choices)))
+            except OverQuota as over:
+                raise no_room(over) from over
+            async with RunningChoices(self.completer, self.plan, self.gateway.metrics) as running:
+                yield running
 
 
 def _told(error: Exception) -> dict[str, Any]:

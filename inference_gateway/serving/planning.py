@@ -47,8 +47,15 @@ class Plan:
     token_ids: bool = False
 
 
-async def plan(body: CompletionBody, completer: Completer, settings: GatewaySettings, *, request_id: str) -> Plan:
-    """What ``body`` asks for.
+async def plan(
+    body: CompletionBody,
+    completer: Completer,
+    settings: GatewaySettings,
+    *,
+    request_id: str,
+    client: str | None = None,
+) -> Plan:
+    """What ``body`` asks for; ``client`` is the name of the key it came with.
 
     Raises:
         ApiError: 404 for another model; 400 for what this gateway cannot do or the model's length does not hold; 422
@@ -71,9 +78,10 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
         raise ApiError(400, message, param="echo", code="unsupported_parameter")
     per_prompt = body.n or 1
     wanted = len(body.prompt) * per_prompt
-    if wanted > settings.max_choices:
+    most = min(settings.max_choices, settings.key_max_requests or settings.max_choices)
+    if wanted > most:
         field = "n" if per_prompt > 1 else "prompt"
-        message = f"{wanted} choices were asked for (prompts times n); ask for at most {settings.max_choices}"
+        message = f"{wanted} choices were asked for (prompts times n); ask for at most {most}"
         raise ApiError(422, message, param=field, code="too_many_choices")
     tools = () if body.plain else _tool_names(body.tools, completer.registry)
     encoded = await _encode(body.prompt, backend)
@@ -97,6 +105,7 @@ async def plan(body: CompletionBody, completer: Completer, settings: GatewaySett
                 show_calls=body.show_calls is not False,
                 date=body.tool_context.date if body.tool_context else None,
                 request_id=request_id,
+                client=client or "",
                 logprobs=body.logprobs,
                 prompt_logprobs=scored,
                 plain=bool(body.plain),

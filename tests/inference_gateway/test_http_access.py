@@ -255,3 +255,39 @@ async def test_a_file_with_keys_alone_guards_it(tmp_path: Path) -> None:
     async with serving(app) as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
         assert (await http.get("/v1/tools")).status_code == 401
         assert (await http.get("/v1/tools", headers=bearer("only-key"))).status_code == 200
+
+
+def test_a_share_counts_choices() -> None:
+    now = [0.0]
+    quotas = Quotas(100, concurrent_each=4, per_minute_each=6, clock=lambda: now[0])
+    with quotas.admitted("a"), quotas.widened("a", 3):
+        with (
+            pytest.raises(OverQuota, match="4 choices in progress, and 4 are"),
+            quotas.admitted("a"),
+            quotas.widened("a", 2),
+        ):
+            pass
+        with quotas.admitted("b"), quotas.widened("b", 4):
+            pass
+    with (
+        pytest.raises(OverQuota, match="begun 6 choices within a minute") as over,
+        quotas.admitted("a"),
+        quotas.widened("a", 4),
+    ):
+        pass
+    now[0] += over.value.retry_after
+    with quotas.admitted("a"), quotas.widened("a", 3):
+        pass
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_request_with_more_choices_than_are_left_is_turned_away(stream: bool) -> None:
+    async with gateway(api_keys="a:key-a", key="key-a", key_requests_per_minute=6, key_max_requests=8) as running:
+        body = {"prompt": "Plain:", "n": 7, "stream": stream}
+        refused = await running.http.post("/v1/completions", json=body)
+        assert refused.status_code == 429, refused.text
+        assert refused.json()["error"]["code"] == "rate_limit_exceeded"
+        assert int(refused.headers["retry-after"]) > 0
+        too_many = await running.http.post("/v1/completions", json={**body, "n": 9})
+        assert (too_many.status_code, too_many.json()["error"]["code"]) == (422, "too_many_choices")
+        assert (await running.complete("Plain:", n=2))["choices"]

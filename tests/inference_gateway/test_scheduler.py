@@ -230,6 +230,64 @@ def test_sampled_text_is_that_of_the_seed_whatever_was_put_aside() -> None:
     assert texts(max_sequences=3, cache_tokens=100) == texts(max_sequences=3)
 
 
+def steps_until_first_token(driver: Driver, sequence: Sequence, most: int) -> int:
+    for step in range(1, most + 1):
+        driver.step()
+        if sequence.machine.usage.completion_tokens:
+            return step
+    raise AssertionError(f"no token in {most} steps")
+
+
+def test_one_client_s_many_completions_do_not_hold_up_another_client() -> None:
+    """All places taken, many more in the queue: who comes from elsewhere begins at once, and nobody's text changes."""
+    driver = Driver(max_sequences=4, max_model_len=100)
+    for number in range(32):
+        driver.submit((*PROMPT[:20], 100 + number), client="alice", max_tokens=40)
+    driver.step(5)
+    assert driver.engine.stats().running == 4
+    bob = driver.submit(PROMPT[5:25], client="bob", max_tokens=40)
+    assert steps_until_first_token(driver, bob, 3) <= 3
+    driver.step(2)
+    assert {one.request.client for one in driver.engine._scheduler.running} == {"alice", "bob"}
+    driver.finish()
+    assert [done(said).usage.completion_tokens for said in driver.said] == [40] * 33
+    assert driver.engine.stats().preemptions == 1
+    driver.recorder.check()
+
+
+def test_long_prompts_of_one_client_do_not_hold_up_another_s() -> None:
+    driver = Driver(max_sequences=8, max_model_len=100, prefill_tokens=10)
+    for number in range(8):
+        driver.submit(tuple(range(100 + number, 180 + number)), client="alice", max_tokens=5)
+    driver.step(2)
+    bob = driver.submit(PROMPT[:20], client="bob", max_tokens=5)
+    # 20 tokens in pieces of 10, in turns with the one of alice's prompts that comes first.
+    assert steps_until_first_token(driver, bob, 12) <= 12
+    driver.finish()
+    driver.recorder.check()
+
+
+def test_memory_that_one_client_fills_is_shared_with_another() -> None:
+    driver = Driver(max_sequences=8, max_model_len=100, cache_tokens=200)
+    for number in range(6):
+        driver.submit((*range(100 + number, 140 + number),), client="alice", max_tokens=50)
+    driver.step(4)
+    bob = driver.submit(PROMPT, client="bob", max_tokens=10)
+    assert steps_until_first_token(driver, bob, 4) <= 4
+    driver.finish()
+    assert all(isinstance(said[-1], Done) for said in driver.said)
+    driver.recorder.check()
+
+
+def test_clients_with_equal_numbers_put_nobody_aside() -> None:
+    driver = Driver(max_sequences=2, max_model_len=100)
+    for client in ("alice", "bob", "alice", "bob", "alice"):
+        driver.submit((*PROMPT[:20], len(driver.said)), client=client, max_tokens=10)
+    driver.finish()
+    assert driver.engine.stats().preemptions == 0
+    driver.recorder.check()
+
+
 @pytest.mark.parametrize(
     ("first", "second", "length"),
     [
