@@ -133,6 +133,19 @@ def gateway_component(
     return Component(GATEWAY, "inference_gateway", host, port, remedy, told, essential=True, further_ports=further)
 
 
+def tools_elsewhere(registry: ToolRegistry, components: Sequence[Component], chosen: bool) -> dict[str, str]:
+    """The tools that the gateway calls and that are not among ``components``, with their URLs. Where services were
+    ``chosen`` by name, the others at their usual place are left out on purpose, and not named.
+    """
+    packaged = ToolRegistry.load(files=[], environ={})
+    started = {tool for tool, service in SERVICES.items() if any(one.name == service for one in components)}
+    return {
+        tool.name: tool.url
+        for tool in registry
+        if tool.name not in started and not (chosen and _is_ours(tool, packaged))
+    }
+
+
 def known_components(registry: ToolRegistry, environ: Mapping[str, str]) -> list[Component]:
     """All the project's components that are installed, for looking at.
 

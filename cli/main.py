@@ -102,7 +102,7 @@ def up(
     - `toolformer up --tools Calculator,Calendar --port 9000 --grpc-port 9001`
     - `TOOLFORMER_CALCULATOR_PORT=9101 toolformer up`
     """
-    from cli.components import gateway_component, load_registry, service_components, tool_names
+    from cli.components import gateway_component, load_registry, service_components, tool_names, tools_elsewhere
     from cli.console import CommandError
     from cli.up import up as run_until_stopped
 
@@ -110,13 +110,16 @@ def up(
         if given and not gateway:
             raise CommandError(f"{option} needs the gateway: leave out --no-gateway")
     chosen = None if tools is None else tool_names(tools)
-    components = service_components(load_registry(os.environ), chosen, os.environ)
+    registry = load_registry(os.environ)
+    components = service_components(registry, chosen, os.environ)
+    elsewhere = tools_elsewhere(registry, components, chosen is not None) if gateway else {}
     if gateway:
         components.append(gateway_component(components, os.environ, port=port, grpc_port=grpc_port, model=model))
     if not components:
         raise CommandError("there is nothing to start: name services with --tools, or leave out --no-gateway")
     address = components[-1].url
-    raise typer.Exit(asyncio.run(run_until_stopped(components, address=address, sample=sample, wait_seconds=wait)))
+    running = run_until_stopped(components, address=address, sample=sample, wait_seconds=wait, elsewhere=elsewhere)
+    raise typer.Exit(asyncio.run(running))
 
 
 @app.command()

@@ -32,13 +32,17 @@ class RestartPolicy:
     """When a fallen component is started again: at most ``limit`` times in a row.
 
     The pauses double from ``first_delay_s`` up to ``longest_delay_s``; one that ran for ``stable_after_s`` is forgiven
-    what was before. All in seconds.
+    what was before. Once ready it is asked for its health every ``look_every_s``; after ``failed_looks`` in a row
+    without an answer it hangs, and is ended to be started again. All in seconds.
     """
 
     limit: int = 5
     first_delay_s: float = 0.5
     longest_delay_s: float = 8.0
     stable_after_s: float = 60.0
+    look_every_s: float = 5.0
+    look_deadline_s: float = 5.0
+    failed_looks: int = 4
 
     def delay(self, failure: int) -> float:
         """The pause after the ``failure``-th end in a row, counted from 1."""
@@ -126,6 +130,21 @@ class Supervised:
             await asyncio.sleep(POLL_SECONDS)
         self._say(f"{self.component.name} is ready")
         self.ready.set()
+        await self._watch_health()
+
+    async def _watch_health(self) -> None:
+        """End the process once it hangs: `run` starts it again."""
+        failed = 0
+        while failed < self._policy.failed_looks:
+            await asyncio.sleep(self._policy.look_every_s)
+            try:
+                await self._probe.get(f"{self.component.url}/health", timeout=self._policy.look_deadline_s)
+                failed = 0
+            except httpx.HTTPError:
+                failed += 1
+        if not self._stopping.is_set():
+            self._say(f"{self.component.name} did not answer GET /health {failed} times in a row: ending it")
+            self.kill()
 
     async def _ask_readiness(self) -> str | None:
         """``None`` if it is ready, else why not; an empty text while it does not answer at all."""

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import signal
 import sys
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import httpx
 from rich.console import Console
 from rich.text import Text
 
@@ -17,6 +18,8 @@ from cli.console import CommandError, printable
 from cli.supervisor import Supervisor
 
 SAMPLE_PROMPT: Final = "Each of the 24 boxes holds 17 books, so together they hold"
+_ASK_SECONDS: Final = 5.0
+_ASK_AGAIN_SECONDS: Final = 1.0
 _COLOURS: Final = ("cyan", "magenta", "blue", "yellow", "green", "bright_red")
 
 
@@ -53,7 +56,14 @@ class LogPrinter:
                 self._console.print(prefix.append(printable(line), style="default"), soft_wrap=True)
 
 
-async def up(components: Sequence[Component], *, address: str, sample: bool, wait_seconds: float) -> int:
+async def up(
+    components: Sequence[Component],
+    *,
+    address: str,
+    sample: bool,
+    wait_seconds: float,
+    elsewhere: Mapping[str, str] | None = None,
+) -> int:
     """Run ``components`` until a signal to stop, and say ``ready: ADDRESS`` on standard output once all are ready.
 
     Args:
@@ -61,12 +71,13 @@ async def up(components: Sequence[Component], *, address: str, sample: bool, wai
         address: what is told to be ready: the gateway's URL.
         sample: stream a completion with a tool call once ready.
         wait_seconds: how long it may take until all are ready.
+        elsewhere: tools that are needed too but run somewhere else: names and URLs.
 
     Returns:
         The exit status: 0 after a stop that was asked for, or 128 and the signal's number if nothing was ready yet.
 
     Raises:
-        CommandError: a port is in use, a component failed, or not all were ready in time.
+        CommandError: a port is in use, a component failed, or not all were ready, or reachable, in time.
     """
     require_free_ports(components)
     log = LogPrinter([component.name for component in components])
@@ -76,8 +87,10 @@ async def up(components: Sequence[Component], *, address: str, sample: bool, wai
         try:
             async with asyncio.timeout(wait_seconds):
                 await supervisor.all_ready()
+                await reachable.all()
         except TimeoutError:
-            reasons = "\n".join(f"  {name}: {reason}" for name, reason in supervisor.waiting_for().items())
+            waiting = supervisor.waiting_for() | reachable.missing
+            reasons = "\n".join(f"  {name}: {reason}" for name, reason in waiting.items())
             raise CommandError(f"not ready within {wait_seconds:g} s (--wait):\n{reasons}") from None
         was_ready.set()
         print(f"ready: {address}", flush=True)
@@ -91,11 +104,51 @@ async def up(components: Sequence[Component], *, address: str, sample: bool, wai
         raise CommandError("no component is running any more")
 
     supervisor = Supervisor(components, log)
+    reachable = Reachable(elsewhere or {}, log)
     with stop_signals(supervisor.kill) as stop:
         async with supervisor:
             await _first(serve(), watch(), stop.wait())
             print("toolformer: stopping; press Ctrl-C again to stop at once", file=sys.stderr, flush=True)
         return 0 if was_ready.is_set() else 128 + stop.number
+
+
+class Reachable:
+    """Asks tools that run elsewhere until each has answered; what it answers does not matter.
+
+    ``missing``: those that have not, each with why and the remedy.
+    """
+
+    def __init__(self, tools: Mapping[str, str], log: Callable[[str, str], None]) -> None:
+        self._tools = tools
+        self._log = log
+        self.missing: dict[str, str] = {}
+
+    async def all(self) -> None:
+        """Return once all have answered."""
+        async with httpx.AsyncClient(timeout=_ASK_SECONDS, trust_env=False) as client:
+            left = dict(self._tools)
+            while left:
+                for tool, url in list(left.items()):
+                    if (reason := await _why_unreachable(client, url)) is None:
+                        self.missing.pop(tool, None)
+                        del left[tool]
+                    elif tool not in self.missing:
+                        variable = f"TOOLFORMER_TOOL_{tool.upper()}_URL"
+                        remedy = f"start it there, or correct {variable} or the file of TOOLFORMER_TOOLS"
+                        self.missing[tool] = f"cannot be reached at {url} ({reason}): {remedy}"
+                        self._log("up", f"{tool} {self.missing[tool]}")
+                if left:
+                    await asyncio.sleep(_ASK_AGAIN_SECONDS)
+
+
+async def _why_unreachable(client: httpx.AsyncClient, url: str) -> str | None:
+    try:
+        await client.get(f"{url.rstrip('/')}/health")
+    except httpx.TimeoutException:
+        return "no answer in time"
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return str(error) or type(error).__name__
+    return None
 
 
 class StopSignal(asyncio.Event):

@@ -54,10 +54,13 @@ def save(model: GPTJ, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     model.config.save(directory)
     partial = directory / "model.safetensors.partial"
-    save_file(_to_published(model), partial, metadata={"format": "pt"})
-    shutil.copymode(directory / "config.json", partial)  # safetensors lets nobody but the owner read: no server may
-    forget(directory)
-    partial.replace(directory / "model.safetensors")
+    try:
+        save_file(_to_published(model), partial, metadata={"format": "pt"})
+        shutil.copymode(directory / "config.json", partial)  # safetensors lets nobody but the owner read: no server may
+        forget(directory)
+        partial.replace(directory / "model.safetensors")
+    finally:
+        partial.unlink(missing_ok=True)
     record(directory, ["model.safetensors"])
 
 

@@ -22,7 +22,6 @@ from inference_gateway.quotas import Quotas
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.settings import SettingsError, variable
 from toolformer.v1 import completion_pb2
-from toolformer.v1.completion_pb2_grpc import add_CompletionServiceServicer_to_server
 
 SERVICE: Final = completion_pb2.DESCRIPTOR.services_by_name["CompletionService"].full_name
 READINESS_SECONDS: Final = 0.5
@@ -66,7 +65,7 @@ class GrpcServer:
                 ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
             ],
         )
-        add_CompletionServiceServicer_to_server(CompletionService(self._gateway, self._quotas, self._calls), server)
+        server.add_generic_rpc_handlers((CompletionService(self._gateway, self._quotas, self._calls).handlers(),))
         health_pb2_grpc.add_HealthServicer_to_server(self._health, server)
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), server)
         shown = f"[{settings.host}]" if ":" in settings.host else settings.host

@@ -7,6 +7,9 @@ import time
 import uuid
 from typing import Final
 
+import grpc
+from google.protobuf.message import DecodeError
+
 from http_api import ApiError, request_id
 from inference_gateway.grpc_api.access import client
 from inference_gateway.grpc_api.calls import COMPLETE, Calls, ServicerContext
@@ -17,24 +20,45 @@ from inference_gateway.serving.choices import Progress, RunningChoices
 from inference_gateway.serving.completion_log import log_completion
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.serving.planning import plan
-from toolformer.v1.completion_pb2 import CompletionEvent, CompletionRequest
-from toolformer.v1.completion_pb2_grpc import CompletionServiceServicer
+from toolformer.v1.completion_pb2 import DESCRIPTOR, CompletionEvent, CompletionRequest
 
 SEND_SECONDS: Final = 60.0
 """How long a client may leave the connection's buffers full before it counts as gone."""
 
+_MALFORMED: Final = f"the request is no {CompletionRequest.DESCRIPTOR.full_name}; make it with proto/toolformer/v1"
 
-class CompletionService(CompletionServiceServicer):
-    """Completions of ``gateway``, as far as ``quotas`` has room for them."""
+
+class CompletionService:
+    """Completions of ``gateway``, as far as ``quotas`` has room for them.
+
+    Requests are decoded here and not by the generated handler: what it cannot decode never reaches a method, and ends
+    in a status that says nothing, a traceback in the log, and no count.
+    """
 
     def __init__(self, gateway: Gateway, quotas: Quotas, calls: Calls) -> None:
         self._gateway = gateway
         self._quotas = quotas
         self._calls = calls
 
-    async def Complete(self, request: CompletionRequest, context: ServicerContext) -> None:  # type: ignore[override]  # noqa: N802
+    def handlers(self) -> grpc.GenericRpcHandler:
+        """What a server answers calls of the service with."""
+        complete: grpc.RpcMethodHandler[bytes, CompletionEvent] = grpc.unary_stream_rpc_method_handler(
+            self._answer, request_deserializer=None, response_serializer=CompletionEvent.SerializeToString
+        )
+        [service] = DESCRIPTOR.services_by_name.values()
+        return grpc.method_handlers_generic_handler(service.full_name, {"Complete": complete})
+
+    async def _answer(self, message: bytes, context: ServicerContext) -> None:
         """Write the events of one completion. An RPC that is cancelled, or whose deadline passes, is cancelled here."""
         async with self._calls.around(COMPLETE, context):
+            try:
+                request = CompletionRequest.FromString(message)
+            except DecodeError:
+                raise ApiError(
+                    400,
+                    f"the request is no {CompletionRequest.DESCRIPTOR.full_name}; make it with proto/toolformer/v1",
+                    code="malformed_message",
+                ) from None
             try:
                 with self._quotas.admitted(client.get()):
                     await self._complete(request, context)

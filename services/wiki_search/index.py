@@ -38,6 +38,7 @@ from services.wiki_search.manifest import (
 )
 from services.wiki_search.passages import PASSAGE_WORDS
 from toolformer.model_files.digests import file_digest, record
+from toolformer.model_files.full_disk import is_full
 
 BUNDLED: Final = "bundled"
 
@@ -192,6 +193,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         manifest = ensure_index(options.index, options.pages, threads=options.threads, heap_mb=options.heap_mb)
     except (IndexBuildError, UnusableIndexError) as error:
         parser.exit(1, f"wiki_search: {error}\n")
+    except Exception as error:
+        if not is_full(error):
+            raise
+        parser.exit(
+            1, f"wiki_search: nothing more can be written to {options.index} ({error}); make room, and run again\n"
+        )
     sys.stdout.write(manifest.model_dump_json(indent=2) + "\n")
 
 

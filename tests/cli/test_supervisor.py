@@ -134,3 +134,16 @@ async def test_components_that_want_one_port_are_told_apart() -> None:
     other = Component("other", one.module, one.host, one.port, "OTHER_PORT")
     with pytest.raises(CommandError, match=f"other and loads both want port {one.port}: choose another .* OTHER_PORT"):
         await up([one, other], address=one.url, sample=False, wait_seconds=1)
+
+
+async def test_a_component_that_hangs_is_started_again() -> None:
+    log, looking = Log(), RestartPolicy(first_delay_s=0.01, look_every_s=0.2, look_deadline_s=2, failed_looks=2)
+    async with asyncio.timeout(SECONDS), Supervisor([component("serves")], log, looking) as supervisor:
+        await supervisor.all_ready()
+        pid = int((await log.line_with("started as process")).split()[-1])
+        os.kill(pid, signal.SIGSTOP)
+        await log.line_with("serves did not answer GET /health 2 times in a row: ending it")
+        await log.line_with("starting it again")
+        log.lines.clear()
+        assert int((await log.line_with("started as process")).split()[-1]) != pid
+        await log.line_with("serves is ready")

@@ -11,8 +11,10 @@ import httpx
 import pytest
 from rich.console import Console
 
-from cli.up import LogPrinter
+from cli.components import SERVICES, tools_elsewhere
+from cli.up import LogPrinter, Reachable
 from tests.cli.command import SECONDS, Command, gone, is_listening, kill, run, toolformer
+from toolformer.tools import ToolRegistry
 
 BOTH = ("up", "--tools", "calculator,Calendar", "--no-gateway")
 
@@ -147,3 +149,29 @@ def test_the_log_waits_while_a_text_is_streamed() -> None:
     log("gateway", "x" * 60)
     expected = ["gateway    | first", "calculator | second", "calculator | third", f"gateway    | {'x' * 60}"]
     assert console.file.getvalue().splitlines() == expected
+
+
+async def test_ready_is_not_said_while_a_tool_that_runs_elsewhere_cannot_be_reached() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        url = f"http://127.0.0.1:{taken.getsockname()[1]}"
+    log, reachable = list[str](), Reachable({"Calculator": url}, lambda name, line: log.append(f"{name}: {line}"))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(3):
+            await reachable.all()
+    remedy = "start it there, or correct TOOLFORMER_TOOL_CALCULATOR_URL or the file of TOOLFORMER_TOOLS"
+    assert reachable.missing["Calculator"].startswith(f"cannot be reached at {url} (")
+    assert reachable.missing["Calculator"].endswith(remedy)
+    assert log == [f"up: Calculator {reachable.missing['Calculator']}"]
+    status, out, lines = await run(
+        "up", "--tools", "calendar", "--port", "0", "--wait", "90", env={"TOOLFORMER_TOOL_QA_URL": url}
+    )
+    assert status == 1
+    assert "ready:" not in out
+    assert f"QA: cannot be reached at {url} (" in lines
+    assert "TOOLFORMER_TOOL_QA_URL" in lines
+
+
+def test_tools_that_were_left_out_on_purpose_are_not_waited_for() -> None:
+    registry = ToolRegistry.load(environ={"TOOLFORMER_TOOL_QA_URL": "http://elsewhere.example"})
+    assert tools_elsewhere(registry, [], chosen=True) == {"QA": "http://elsewhere.example"}
+    assert set(tools_elsewhere(registry, [], chosen=False)) == set(SERVICES)

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import grpc
 import pytest
+from google.protobuf.struct_pb2 import ListValue, Value
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 from opentelemetry.sdk.trace import TracerProvider
@@ -20,14 +21,14 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from http_api import ApiError, Tracing
 from inference_gateway.grpc_api import service
-from inference_gateway.grpc_api.calls import ServicerContext
+from inference_gateway.grpc_api.calls import COMPLETE, ServicerContext
 from inference_gateway.grpc_api.server import SERVICE
 from inference_gateway.grpc_api.status import GrpcStatus
 from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings, SettingsError
 from services.calculator.app import build_app as calculator
 from tests.http_api.process import started
-from tests.inference_gateway.grpc_harness import Client, client, kinds, text
+from tests.inference_gateway.grpc_harness import Client, Refusal, client, kinds, text
 from tests.inference_gateway.http_harness import gateway, scripted_backend, serving, tools_at
 from tests.toolformer import tool_service
 from toolformer.v1.completion_pb2 import CompletionEvent, CompletionRequest
@@ -308,6 +309,29 @@ async def status_of(one: Client, name: str) -> int:
             if status != HEALTH.NOT_SERVING:
                 return status
             await asyncio.sleep(0.05)
+
+
+async def test_bytes_that_are_no_message_have_a_status_an_id_and_a_count(
+    plain: Client, caplog: pytest.LogCaptureFixture
+) -> None:
+    method: Any = plain.channel.unary_stream(COMPLETE)
+    for number, junk in enumerate([b"\xff", b"\x0a\x05ab", b"\x0a\x01\xff"]):
+        call = method(junk, timeout=60, metadata=(("x-request-id", f"junk-{number}"),))
+        with pytest.raises(grpc.aio.AioRpcError) as failure:
+            _ = [event async for event in call]
+        refusal = Refusal.read(failure.value)
+        assert (refusal.code, refusal.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "malformed_message")
+        assert "no toolformer.v1.CompletionRequest" in refusal.message
+        assert dict(await call.initial_metadata())["x-request-id"] == f"junk-{number}"
+    counted = 'grpc_requests_total{code="INVALID_ARGUMENT",method="Complete"}'
+    assert await plain.gateway.metric(counted) == 3
+    assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
+
+
+async def test_a_number_that_is_none_among_the_tools_is_an_argument_at_fault(plain: Client) -> None:
+    tools = ListValue(values=[Value(number_value=float("nan"))])
+    refusal = await plain.refused("a", tools=tools)
+    assert (refusal.code, refusal.fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["tools.0"])
 
 
 async def test_reflection_describes_the_service(plain: Client) -> None:

@@ -4,5 +4,6 @@ A package of its own, since images of single services hold nothing else of ``too
 
 - ``digests.py``: the list of a folder's digests, and whether the files still have them
 - ``config.py``: ``config.json`` with sizes that can be
+- ``full_disk.py``: whether an error says that nothing more can be written
 - ``fasttext.py``: whether a fastText file can be given to the library
 """

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from rich.console import Console
 
+from toolformer.model_files.full_disk import is_full
 from toolformer.result_cache import CacheConfigError
 from toolformer.tools import ToolConfigError, UnknownTool
 from training_jobs.records import RecordError
@@ -67,6 +68,10 @@ def run_command(
         do(options)
     except (StageError, RecordError, ToolConfigError, UnknownTool, CacheConfigError) as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
+    except Exception as error:
+        if not is_full(error):
+            raise
+        parser.exit(1, f"{parser.prog}: nothing more can be written ({error}); make room, and run again to go on\n")
     except KeyboardInterrupt:
         print(f"{parser.prog}: stopped; run again to go on", file=sys.stderr)
         raise SystemExit(130) from None

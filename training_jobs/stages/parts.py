@@ -29,12 +29,30 @@ _BLOCK: Final = 1 << 20
 
 def write_whole(path: Path, data: bytes) -> None:
     """Write ``data`` so that a reader, and whoever starts after a kill, sees all of it or the file as it was."""
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    with partial.open("wb") as file:
+    with _partial(path) as partial, partial.open("wb") as file:
         file.write(data)
         file.flush()
         os.fsync(file.fileno())
-    partial.replace(path)
+
+
+@contextlib.contextmanager
+def _partial(path: Path) -> Iterator[Path]:
+    """The name under which ``path`` is written; nothing is left there where that fails.
+
+    Raises:
+        StageError: if it cannot be written.
+    """
+    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StageError(f"{path} cannot be written ({error.strerror}); make room, and run again to go on") from error
+    finally:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
 
 
 class Parts:
@@ -131,10 +149,9 @@ class Parts:
         parts = self._parts()
         if len(parts) < self._count:
             return self.joined()
-        partial = self._output.with_name(f"{self._output.name}.{os.getpid()}.partial")
         digest = hashlib.sha256()
         try:
-            with partial.open("wb") as whole:
+            with _partial(self._output) as partial, partial.open("wb") as whole:
                 for number in range(self._count):
                     with parts[number].open("rb") as part:
                         while block := part.read(_BLOCK):
@@ -144,11 +161,9 @@ class Parts:
                 os.fsync(whole.fileno())
                 size = whole.tell()
         except FileNotFoundError:
-            partial.unlink(missing_ok=True)
             if self.joined():  # another process joined them and swept up
                 return True
             raise
-        partial.replace(self._output)
         told = {"settings": self._settings, "bytes": size, "sha256": digest.hexdigest()}
         write_whole(self._marker, _json(told))
         shutil.rmtree(self._folder, ignore_errors=True)
