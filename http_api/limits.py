@@ -55,7 +55,7 @@ class BodyLimit:
         """The body.
 
         Raises:
-            ApiError: 413 or 408; the connection is not to be used again, for the rest may still come.
+            ApiError: 413 or 408.
             ClientDisconnect: the client left.
         """
         # A length that is not a number is the server's to refuse; what comes is counted all the same.
@@ -93,4 +93,4 @@ class BodyLimit:
 
     def _too_large(self) -> ApiError:
         message = f"the body is larger than {self.max_bytes:,} bytes; send less, or split it"
-        return ApiError(413, message, headers={"Connection": "close"})
+        return ApiError(413, message)  # and the rest is read for a while: a client that still sends would miss it

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
@@ -30,7 +31,10 @@ from inference_gateway.early_dispatch import EarlyCall, SawEarly
 from inference_gateway.spans import CompletionSpans, trace_headers
 from toolformer.api_call import ApiCall, splice_result
 from toolformer.tool_client import ToolResult
+from toolformer.tool_wire import OF_THE_CLIENT, without_addresses
 from toolformer.tools import Tool, ToolRegistry
+
+logger = logging.getLogger(__name__)
 
 
 class ToolCaller(Protocol):
@@ -137,7 +141,10 @@ class Completer:
         ``started``."""
         output, error = None, None
         if result.error is not None:
-            error = f"{result.error.code}: {result.error.message}"
+            told = result.error.message
+            if result.error.code in OF_THE_CLIENT and (told := without_addresses(told)) != result.error.message:
+                logger.info("a call failed: %s", result.error.message)
+            error = f"{result.error.code}: {told}"
         else:
             spliced = splice_result(result.output or "", self.backend.tokenizer, max_tokens=tool.max_result_tokens)
             if spliced is None:

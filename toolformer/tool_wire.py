@@ -73,6 +73,16 @@ class Failed(Exception):  # noqa: N818 - never leaves the tool client
         self.retry_after_s = retry_after_s
 
 
+OF_THE_CLIENT: Final = frozenset(code.value for code in ErrorCode)
+
+_ADDRESS: Final = re.compile(r"(?: (?:at|of))? ?https?://[^\s,;()]+")
+
+
+def without_addresses(message: str) -> str:
+    """``message`` for people who need not know where services live."""
+    return _ADDRESS.sub("", message).strip()
+
+
 _CODE: Final = r"^[A-Za-z][A-Za-z0-9_.-]{0,63}$"
 """Codes become labels of metrics: a service may not make up any text."""
 

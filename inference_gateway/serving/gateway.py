@@ -20,6 +20,7 @@ from inference_gateway.serving.metrics import GatewayMetrics
 from inference_gateway.settings import GatewaySettings
 from toolformer.result_cache import ResultCache
 from toolformer.tool_client import Readiness, ToolClient
+from toolformer.tool_wire import without_addresses
 from toolformer.tools import Tool, ToolRegistry
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,8 @@ class Gateway:
         self._tracer = tracer
         self._load_backend = load_backend
         self._why_not = "the gateway has not been started"
+        self._told: dict[str, str] = {}
+        """What the log said last of each tool's readiness, with its address."""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -86,7 +89,9 @@ class Gateway:
         """
         if self.backend is None or not self.backend.ready():
             why = self._why_not if self.backend is None else self.backend.why_not_ready()
-            raise ApiError(503, f"no completions now: {why}", code="not_ready", headers={"Retry-After": "2"})
+            raise ApiError(
+                503, f"no completions now: {without_addresses(why)}", code="not_ready", headers={"Retry-After": "2"}
+            )
         return self.backend
 
     def completer(self) -> Completer:
@@ -103,7 +108,14 @@ class Gateway:
         """Every tool and whether its service can answer, all asked at once, within that many ``seconds``."""
         tools = self.registry.select(None)
         answers = await asyncio.gather(*(self.tools.ready(tool.name, timeout=seconds) for tool in tools))
-        return list(zip(tools, answers, strict=True))
+        for tool, answer in zip(tools, answers, strict=True):
+            if answer.reason != self._told.get(tool.name, ""):
+                self._told[tool.name] = answer.reason
+                logger.info("%s: %s", tool.name, answer.reason or "ready")
+        return [
+            (tool, Readiness(answer.ok, without_addresses(answer.reason)))
+            for tool, answer in zip(tools, answers, strict=True)
+        ]
 
     async def _load(self) -> None:
         began = time.monotonic()

@@ -22,6 +22,10 @@ _STEP_SECONDS: Final = (0.0001, 0.00025, *SECONDS)
 """Bounds for what happens at every token: a tenth of a millisecond and up."""
 
 
+_CODES_EACH: Final = 32
+"""Error codes of one tool that become labels, far more than any tool of the project has."""
+
+
 class GatewayMetrics:
     """Counters of completions, tokens and tool calls, times of what clients wait for, and the state of the engine.
 
@@ -83,8 +87,18 @@ class GatewayMetrics:
             "e2e_request_latency_seconds", "Seconds from a completion's arrival to its end, tool calls included."
         )
         self.in_progress = self.in_call = 0
+        self._codes: dict[str, set[str]] = {}
         self._backend = backend
         registry.register(EngineCollector(self._reporting))
+
+    def code(self, tool: str, code: str) -> str:
+        """``code`` as a label: a service makes up its codes, so that of each tool only the first `_CODES_EACH` have a
+        name of their own."""
+        known = self._codes.setdefault(tool, set())
+        if code in known or len(known) < _CODES_EACH:
+            known.add(code)
+            return code
+        return "other"
 
     def saw_lookup(self, tool: str, lookup: Lookup) -> None:
         """Count a call that was looked for among kept results."""
@@ -137,7 +151,7 @@ class CompletionObserver:
                     self._calls = False
                     metrics.in_call -= 1
                 self._latest = None
-                outcome = "ok" if record.error is None else record.error.partition(":")[0]
+                outcome = "ok" if record.error is None else metrics.code(record.tool, record.error.partition(":")[0])
                 metrics.tool_calls.labels(record.tool, outcome).inc()
                 if record.duration_ms > 0:
                     metrics.tool_seconds.labels(record.tool, outcome).observe(record.duration_ms / 1000)

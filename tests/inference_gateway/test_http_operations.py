@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from inference_gateway.http import operations
+from inference_gateway.serving.metrics import GatewayMetrics
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import Gateway, gateway, serving
 from tests.toolformer import tool_service
@@ -43,6 +46,29 @@ async def test_tools_are_listed_with_what_they_may_take_and_whether_they_answer(
     assert {name: tool["ready"] for name, tool in ready.json()["tools"].items()} == {
         name: tool["ready"] for name, tool in tools.items()
     }
+
+
+async def test_nobody_outside_learns_where_tools_live(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    async with gateway() as running:
+        listed = await running.http.get("/v1/tools")
+        ready = await running.http.get("/ready")
+        answer = await running.complete("Sum:")
+    assert [call["error"].partition(":")[0] for call in answer["choices"][0]["tool_calls"]] == ["unreachable"]
+    for told in (listed.text, ready.text, str(answer)):
+        assert "cannot be reached" in told
+        assert "127.0.0.1" not in told
+        assert "http://" not in told
+    assert "Calculator cannot be reached at http://127.0.0.1:9" in caplog.text
+
+
+def test_codes_that_a_service_makes_up_are_not_series_without_end() -> None:
+    metrics = GatewayMetrics(CollectorRegistry(), lambda: None)
+    codes = [metrics.code("Calculator", f"code_{n}") for n in range(300)]
+    assert codes[:32] == [f"code_{n}" for n in range(32)]
+    assert set(codes[32:]) == {"other"}
+    assert metrics.code("Calculator", "code_7") == "code_7"
+    assert metrics.code("QA", "code_299") == "code_299"
 
 
 async def test_a_tool_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
