@@ -126,6 +126,7 @@ def test_the_mapping_of_a_request_is_a_body_that_rest_takes() -> None:
         min_tokens=3,
         ignore_eos=True,
         stop_token_ids=[5, 6],
+        stop_at="sentence",
     )
     request.tools.extend(["Calculator"])
     told = as_json(request)

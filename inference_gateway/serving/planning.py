@@ -96,6 +96,7 @@ async def plan(
                 max_tokens=max_tokens,
                 sampling=_sampling(body, copy),
                 stop=body.stop,
+                stop_at=body.stop_at,
                 include_stop=bool(body.include_stop_str_in_output),
                 tools=tools,
                 api_top_k=settings.api_top_k if body.api_top_k is None else body.api_top_k,

@@ -7,7 +7,7 @@ clients take it to. What the answer looks like is in ``response.py``.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
@@ -115,6 +115,7 @@ class CompletionBody(_Body):
         None, description="Write tokens in logprobs as token_id:<id>, which no two tokens share."
     )
 
+    stop_at: Literal["sentence"] | None = Field(None, description="End the text where its first sentence ends.")
     tools: list[str] | None = Field(
         None,
         max_length=MAX_TOOLS,

@@ -80,11 +80,11 @@ class UsageBody(BaseModel):
     """Token counts over all choices."""
 
     prompt_tokens: int
-    completion_tokens: int = Field(description="Made by the model, call text included.")
+    completion_tokens: int = Field(description="Made by the model, call text included; at most max_tokens a choice.")
     total_tokens: int = Field(description="prompt_tokens + completion_tokens.")
     prompt_tokens_details: PromptTokensDetails
     tool_tokens: int = Field(description="Put in from tools' results; not in the total.")
-    rolled_back_tokens: int = Field(description="The part of completion_tokens spent on calls that were taken back.")
+    rolled_back_tokens: int = Field(description="Made besides, for calls that were taken back; not in the total.")
 
 
 class CompletionResponse(BaseModel):

@@ -77,6 +77,7 @@ class CompletionRequest(_message.Message):
     MIN_TOKENS_FIELD_NUMBER: _builtins.int
     IGNORE_EOS_FIELD_NUMBER: _builtins.int
     STOP_TOKEN_IDS_FIELD_NUMBER: _builtins.int
+    STOP_AT_FIELD_NUMBER: _builtins.int
     prompt: _builtins.str
     """The text to complete. Exactly one of prompt and prompt_token_ids is set."""
     model: _builtins.str
@@ -121,6 +122,8 @@ class CompletionRequest(_message.Message):
     """Tokens to make before the text may end, counted as max_tokens does."""
     ignore_eos: _builtins.bool
     """Go on behind the token that ends a text."""
+    stop_at: _builtins.str
+    """`sentence`: end the text where its first sentence ends."""
     @_builtins.property
     def prompt_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The ids of the prompt's tokens, for who has them already."""
@@ -175,10 +178,11 @@ class CompletionRequest(_message.Message):
         min_tokens: _builtins.int | None = ...,
         ignore_eos: _builtins.bool | None = ...,
         stop_token_ids: _abc.Iterable[_builtins.int] | None = ...,
+        stop_at: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_stop_at", b"_stop_at", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop_at", b"stop_at", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "prompt", b"prompt", "prompt_token_ids", b"prompt_token_ids", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop", b"stop", "stop_token_ids", b"stop_token_ids", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_stop_at", b"_stop_at", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "prompt", b"prompt", "prompt_token_ids", b"prompt_token_ids", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop", b"stop", "stop_at", b"stop_at", "stop_token_ids", b"stop_token_ids", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__api_top_k: _TypeAlias = _typing.Literal["api_top_k"]  # noqa: Y015
     _WhichOneofArgType__api_top_k: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k"]  # noqa: Y015
@@ -212,6 +216,8 @@ class CompletionRequest(_message.Message):
     _WhichOneofArgType__seed: _TypeAlias = _typing.Literal["_seed", b"_seed"]  # noqa: Y015
     _WhichOneofReturnType__show_calls: _TypeAlias = _typing.Literal["show_calls"]  # noqa: Y015
     _WhichOneofArgType__show_calls: _TypeAlias = _typing.Literal["_show_calls", b"_show_calls"]  # noqa: Y015
+    _WhichOneofReturnType__stop_at: _TypeAlias = _typing.Literal["stop_at"]  # noqa: Y015
+    _WhichOneofArgType__stop_at: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
     _WhichOneofReturnType__tool_timeout: _TypeAlias = _typing.Literal["tool_timeout"]  # noqa: Y015
@@ -252,6 +258,8 @@ class CompletionRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__seed) -> _WhichOneofReturnType__seed | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__show_calls) -> _WhichOneofReturnType__show_calls | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_at) -> _WhichOneofReturnType__stop_at | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
     @_typing.overload
@@ -514,7 +522,7 @@ class Usage(_message.Message):
     tool_tokens: _builtins.int
     """Put in from tools' results; not in the total."""
     rolled_back_tokens: _builtins.int
-    """The part of completion_tokens spent on calls that were taken back."""
+    """Made besides, for calls that were taken back; not in the total."""
     @_builtins.property
     def prompt_tokens_details(self) -> Global___PromptTokensDetails: ...
     def __init__(
