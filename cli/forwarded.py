@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, NoReturn
 
@@ -45,7 +46,8 @@ def _show(parser: argparse.ArgumentParser, examples: Sequence[str], console: Con
     if examples:
         shown.append(Text("Examples:\n" + "\n".join(f"  {example}" for example in examples)))
     elif parser.epilog:
-        shown.append(Text(parser.epilog.strip().replace("examples:", "Examples:", 1)))
+        epilog = re.sub(r"python -m [\w.]+", parser.prog, parser.epilog.strip())
+        shown.append(Text(epilog.replace("examples:", "Examples:", 1)))
     console.print(Group(*(Padding(text, (1, 0, 0, 1)) for text in shown), ""))
     for group in parser._action_groups:
         actions = [action for action in group._group_actions if action.help != argparse.SUPPRESS]
@@ -54,6 +56,8 @@ def _show(parser: argparse.ArgumentParser, examples: Sequence[str], console: Con
             table.add_column(style="bold cyan", max_width=34)
             table.add_column()
             for action in actions:
-                table.add_row(formatter._format_action_invocation(action), formatter._expand_help(action))
+                table.add_row(
+                    formatter._format_action_invocation(action), formatter._expand_help(action) if action.help else ""
+                )
             title = {"options": "Options", "positional arguments": "Arguments"}.get(group.title or "", group.title)
             console.print(Panel(table, title=title, title_align="left", border_style="dim", box=ROUNDED))

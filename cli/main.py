@@ -350,7 +350,7 @@ _forward(
 )
 _forward(jobs, "compare", "training_jobs.evaluate.compare", "Results of several evaluations beside each other.")
 _forward(jobs, "finetune", "training_jobs.finetune", "Finetune a model on C*, or on C for the baseline.")
-_forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.")
+_forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.", "--corpus CORPUS --out DIR")
 _forward(
     index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.",
     "--pages bundled --index var/wiki",
