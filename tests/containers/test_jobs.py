@@ -23,7 +23,8 @@ FEW = {"DOCUMENTS": "16", "HOLD_OUT": "2"}
 """So few that it is soon done, enough that every tool has a text."""
 MORE = {
     "DOCUMENTS": "200", "HOLD_OUT": "20", "WORKERS": "2",
-    "FINETUNE_OPTIONS": "--threads 2 --steps 4 --batch 8 --rate 3e-4 --evaluate-every 2", "EVALUATE_OPTIONS": "--count 2",
+    "FINETUNE_OPTIONS": "--threads 2 --steps 4 --batch 8 --rate 3e-4 --evaluate-every 2",
+    "EVALUATE_OPTIONS": "--count 2",
 }  # fmt: skip
 """Enough that the filter keeps calls of most tools."""
 DIGESTS = """
