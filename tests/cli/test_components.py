@@ -45,7 +45,7 @@ def test_a_tool_of_the_users_own_is_not_ours_to_start(tmp_path: Path) -> None:
     )
     environ = {"TOOLFORMER_TOOLS": str(file)}
     assert names(None, environ) == names(None, {})
-    with pytest.raises(CommandError, match="no service 'Dice'"):
+    with pytest.raises(CommandError, match="no service of a tool 'Dice'"):
         names(["Dice"], environ)
 
 

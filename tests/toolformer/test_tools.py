@@ -111,7 +111,7 @@ class TestLookingUp:
             "Calculator",
         ]
         with pytest.raises(UnknownTool):
-            registry.select(["Calculator", "calculator"])
+            registry.select(["Calculator", "Abacus"])
 
     def test_it_is_a_collection_of_tools(self) -> None:
         registry = load()
