@@ -146,6 +146,7 @@ class Schedule:
             tools=tuple(TOOLS),
             max_calls=3,
             request_id=name,
+            client=("alice", "bob", "alice")[len(self.clients) % 3],
             prompt_logprobs=rng.random() < 0.1,
             logprobs=rng.choice([None, None, 2]),
         )

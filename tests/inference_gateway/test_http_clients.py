@@ -168,3 +168,37 @@ async def test_a_gateway_that_is_not_ready_is_asked_again() -> None:
             load.set()
             completion = await client.completions.create(model="scripted", prompt="Plain:")
     assert completion.choices[0].text == " a plain text."
+
+
+LOAD_TESTERS = {
+    "vllm bench serve 0.32": {
+        "repetition_penalty": 1.0,
+        "logprobs": None,
+        "stream_options": {"include_usage": True},
+    },
+    "vllm bench serve 0.32 --ignore-eos --temperature 0 --top-k -1 --min-p 0": {
+        "repetition_penalty": 1.0,
+        "logprobs": None,
+        "stream_options": {"include_usage": True},
+        "ignore_eos": True,
+        "temperature": 0.0,
+        "top_k": -1,
+        "min_p": 0.0,
+    },
+    "GuideLLM 0.8 with a number of output tokens": {
+        "stream_options": {"include_usage": True, "continuous_usage_stats": True},
+        "stop": None,
+        "ignore_eos": True,
+    },
+}
+"""What these clients send beside model, prompt, max_tokens and stream, read from their sources (November 2026)."""
+
+
+@pytest.mark.parametrize("client", LOAD_TESTERS)
+async def test_what_load_testers_send_is_answered_to_the_asked_length(tooled: Gateway, client: str) -> None:
+    fields = LOAD_TESTERS[client]
+    stream = await tooled.stream("Sum:", model="scripted", max_tokens=40, **fields)
+    assert stream.text().startswith(" It is [Calculator(24 * 17) -> 408] 408 books.")
+    assert stream.chunks[-1]["choices"] == []
+    made = stream.chunks[-1]["usage"]["completion_tokens"]
+    assert made == 40 if fields.get("ignore_eos") else made < 40
