@@ -8,6 +8,6 @@
 - ``translator.py``: sentences into English
 - ``engine.py``, ``app.py``: the above as a tool service
 - ``convert.py``: a published checkpoint becomes a model folder
-- ``train.py`` and its ``train_*.py``, ``evaluate.py``: the bundled small model, made and
+- ``train.py`` and its ``train_*.py``, ``evaluate.py``: models made of phrases or of real pairs, and
   measured; jobs that the service never imports
 """

@@ -1,4 +1,4 @@
-"""The bundled translation model: transformers' M2M-100, small, trained on the parallel phrases."""
+"""The translation models: transformers' M2M-100, small, trained on parallel phrases and on real pairs."""
 
 from __future__ import annotations
 
@@ -6,20 +6,17 @@ import itertools
 import json
 import logging
 import math
-import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
+from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig, M2M100Config, M2M100ForConditionalGeneration
-
-from demo_world.phrases import LANGUAGES, Phrase, compositions, lexicon
-from services.translation.flores import ENGLISH
 
 logger = logging.getLogger(__name__)
 
@@ -29,13 +26,23 @@ EOS: Final = 2
 
 _STATE: Final = "state.pt"
 _NOT_A_LABEL: Final = -100
-_POOL_BATCHES: Final = 8
-"""Batches drawn together and sorted by length, so that little is spent on padding."""
+_LATER: Final = ("steps", "cooldown_steps")
+"""What of a recipe may be changed while it runs: how long it is."""
+
+Row = tuple[Sequence[int], Sequence[int]]
+"""The tokens of a source and of its English, in NLLB's form."""
+
+
+class Pools(Protocol):
+    """Where batches come from. A pool is drawn at once, and follows from the seed and its own number alone."""
+
+    def batches(self, pool: int) -> list[list[Row]]:
+        """The batches of one pool, in the order in which they are trained on."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything the model follows from."""
+    """Everything the model follows from, besides its texts."""
 
     seed: int = 0
     vocabulary: int = 5_000
@@ -46,18 +53,33 @@ class Recipe:
     decoder_layers: int = 2
     positions: int = 256
     """Longest source and target in tokens."""
+    dropout: float = 0.0
+    label_smoothing: float = 0.0
     steps: int = 2_000
     batch_phrases: int = 96
+    batch_tokens: int = 0
+    """Tokens of a batch of pairs, sources and targets and padding together; phrases are counted in phrases."""
     lexicon_share: float = 0.3
+    """Of what is drawn, the share of single names or words."""
+    phrase_share: float = 1.0
+    """Of what is drawn, the share of generated phrases, names among them; the others are pairs."""
+    temperature: float = 1.0
+    """A language with n pairs is drawn in proportion to n ** (1 / temperature)."""
+    plain_share: float = 0.0
+    """Of the pairs, the share whose source loses capitals and its final mark, as people type it."""
     rate: float = 2e-3
     warmup_steps: int = 150
+    cooldown_steps: int = 0
     clip: float = 1.0
-    checkpoint_every: int = 200
 
     def rate_at(self, step: int) -> float:
-        """The learning rate: a linear rise, then half a cosine down to nothing."""
+        """The learning rate: a linear rise, then half a cosine down to nothing; or, with ``cooldown_steps``, an inverse
+        square root whose last steps fall to nothing in a line, so that a run's end may be chosen while it runs."""
         if step < self.warmup_steps:
             return self.rate * (step + 1) / self.warmup_steps
+        if self.cooldown_steps:
+            left = min(1.0, (self.steps - step) / self.cooldown_steps)
+            return self.rate * math.sqrt(self.warmup_steps / (step + 1)) * left
         done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
         return self.rate * 0.5 * (1 + math.cos(math.pi * done))
 
@@ -75,7 +97,7 @@ def new_model(recipe: Recipe, tokenizer: Tokenizer) -> M2M100ForConditionalGener
         encoder_ffn_dim=recipe.feed_forward,
         decoder_ffn_dim=recipe.feed_forward,
         max_position_embeddings=recipe.positions,
-        dropout=0.0,
+        dropout=recipe.dropout,
         attention_dropout=0.0,
         activation_dropout=0.0,
         encoder_layerdrop=0.0,
@@ -90,35 +112,60 @@ def new_model(recipe: Recipe, tokenizer: Tokenizer) -> M2M100ForConditionalGener
 
 
 def train_model(
-    recipe: Recipe, tokenizer: Tokenizer, run: Path, *, stop_after: int | None = None
+    recipe: Recipe,
+    tokenizer: Tokenizer,
+    run: Path,
+    pools: Pools,
+    *,
+    stop_after: int | None = None,
+    checkpoint_seconds: float = 300.0,
+    examine: Callable[[M2M100ForConditionalGeneration], str] | None = None,
+    examine_every: int = 2_000,
 ) -> M2M100ForConditionalGeneration:
     """Trains a model; killed and called again with the same arguments, it goes on from the last checkpoint in `run`
-    and sees the same batches in the same order. `stop_after` ends the run early, after that many of its steps.
+    and sees the same batches in the same order, with the same dropout.
+
+    Args:
+        recipe: what is trained; a run may be gone on with by one that differs in its length alone.
+        tokenizer: its vocabulary is the model's.
+        run: folder of the checkpoint.
+        pools: where batches come from.
+        stop_after: ends the run early, after that many of its steps.
+        checkpoint_seconds: how long the run goes between two checkpoints.
+        examine: what the log says of the model every `examine_every` steps and at the end.
+        examine_every: see `examine`.
 
     Raises:
         ValueError: `run` holds a checkpoint of another recipe.
     """
     model = new_model(recipe, tokenizer).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.01)
-    first = _resume(run, recipe, model, optimizer)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
+    first, pool = _resume(run, recipe, model, optimizer)
     last = recipe.steps if stop_after is None else min(stop_after, recipe.steps)
-    began, tokens, losses = time.perf_counter(), 0, 0.0
-    for step, batch in zip(range(first, last), _batches(recipe, tokenizer, first), strict=False):
+    began = saved = time.perf_counter()
+    tokens, losses, counted = 0, 0.0, 0
+    for step, (place, batch) in zip(range(first, last), _from(pools, pool), strict=False):
+        torch.manual_seed(hash((recipe.seed, step)))
         for group in optimizer.param_groups:
             group["lr"] = recipe.rate_at(step)
-        loss: Tensor = model(**batch).loss
+        tensors = _tensors(batch)
+        loss = _loss(model, tensors, recipe.label_smoothing)
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        tokens += int((batch["input_ids"] != PAD).sum() + (batch["labels"] != _NOT_A_LABEL).sum())
-        losses += loss.item()
+        tokens += sum(len(source) + len(target) for source, target in batch)
+        losses, counted = losses + loss.item(), counted + 1
         if (step + 1) % 50 == 0:
             speed = tokens / (time.perf_counter() - began)
-            logger.info("step %d of %d: loss %.4f, %.0f tokens/s", step + 1, recipe.steps, losses / 50, speed)
-            losses = 0.0
-        if (step + 1) % recipe.checkpoint_every == 0 or step + 1 == last:
-            _save_state(run, recipe, model, optimizer, step + 1)
+            logger.info("step %d of %d: loss %.4f, %.0f tokens/s", step + 1, recipe.steps, losses / counted, speed)
+            losses, counted = 0.0, 0
+        if step + 1 == last or time.perf_counter() - saved > checkpoint_seconds:
+            _save_state(run, recipe, model, optimizer, step + 1, place)
+            saved = time.perf_counter()
+        if examine is not None and (step + 1 == last or (step + 1) % examine_every == 0):
+            logger.info("step %d: %s", step + 1, examine(model.eval()))
+            model.train()
     return model.eval()
 
 
@@ -142,59 +189,73 @@ def encode(tokenizer: Tokenizer, language: str, text: str) -> list[int]:
     return [token, *tokenizer.encode(text, add_special_tokens=False).ids, EOS]
 
 
-def _batches(recipe: Recipe, tokenizer: Tokenizer, first: int) -> Iterator[dict[str, Tensor]]:
-    """The batches from step `first` on; each pool of batches follows from the seed and its own number alone."""
-    entries = {language: list(lexicon(language)) for language in LANGUAGES}
-    for pool in itertools.count(first // _POOL_BATCHES):
-        rng = random.Random(f"{recipe.seed}/{pool}")
-        drawn = compositions(rng.randrange(1 << 62), held_out=False)
-        phrases = [_draw(rng, recipe, drawn, entries) for _ in range(_POOL_BATCHES * recipe.batch_phrases)]
-        phrases.sort(key=lambda phrase: len(phrase.text) + len(phrase.english))
-        size = recipe.batch_phrases
-        batches = [phrases[start : start + size] for start in range(0, len(phrases), size)]
-        rng.shuffle(batches)
-        for number, batch in enumerate(batches):
-            if pool * _POOL_BATCHES + number >= first:
-                yield _tensors(tokenizer, batch)
+def _from(pools: Pools, place: tuple[int, int]) -> Iterator[tuple[tuple[int, int], list[Row]]]:
+    """The batches from a pool's n-th on, each with the place behind it."""
+    first, number = place
+    for pool in itertools.count(first):
+        batches = pools.batches(pool)
+        for index in range(number if pool == first else 0, len(batches)):
+            yield (pool, index + 1), batches[index]
 
 
-def _draw(rng: random.Random, recipe: Recipe, drawn: Iterator[Any], entries: dict[str, list[Phrase]]) -> Phrase:
-    language = rng.choice(LANGUAGES)
-    if rng.random() < recipe.lexicon_share:
-        return rng.choice(entries[language])
-    phrase: Phrase = next(drawn).phrase(language)
-    return phrase
+def _tensors(batch: Sequence[Row]) -> dict[str, Tensor]:
+    inputs = padded([list(source) for source, _ in batch], PAD)
+    labels = padded([list(target) for _, target in batch], _NOT_A_LABEL)
+    # The decoder reads what it should have written so far, behind its start token.
+    started = torch.cat([torch.full((len(batch), 1), EOS), labels[:, :-1]], dim=1).masked_fill_(
+        labels == _NOT_A_LABEL, PAD
+    )
+    return {
+        "input_ids": inputs,
+        "attention_mask": (inputs != PAD).long(),
+        "decoder_input_ids": started,
+        "labels": labels,
+    }
 
 
-def _tensors(tokenizer: Tokenizer, phrases: list[Phrase]) -> dict[str, Tensor]:
-    sources = [encode(tokenizer, phrase.language, phrase.text) for phrase in phrases]
-    targets = [encode(tokenizer, ENGLISH, phrase.english) for phrase in phrases]
-    inputs = _padded(sources, PAD)
-    return {"input_ids": inputs, "attention_mask": (inputs != PAD).long(), "labels": _padded(targets, _NOT_A_LABEL)}
+def _loss(model: M2M100ForConditionalGeneration, tensors: dict[str, Tensor], smoothing: float) -> Tensor:
+    """Cross entropy over the targets' tokens; the padding between them takes no part, in the vocabulary's product
+    either."""
+    labels = tensors.pop("labels")
+    hidden = model.model(**tensors, use_cache=False).last_hidden_state
+    wanted = labels != _NOT_A_LABEL
+    return cross_entropy(model.lm_head(hidden[wanted]), labels[wanted], label_smoothing=smoothing)
 
 
-def _padded(rows: list[list[int]], filler: int) -> Tensor:
+def padded(rows: list[list[int]], filler: int) -> Tensor:
+    """`rows` as one tensor, the shorter ones followed by `filler`."""
     longest = max(map(len, rows))
     return torch.tensor([row + [filler] * (longest - len(row)) for row in rows])
 
 
-def _save_state(run: Path, recipe: Recipe, model: torch.nn.Module, optimizer: torch.optim.Optimizer, step: int) -> None:
+def _save_state(
+    run: Path,
+    recipe: Recipe,
+    model: torch.nn.Module,
+    optimizer: torch.optim.Optimizer,
+    step: int,
+    place: tuple[int, int],
+) -> None:
     partial = run / f"{_STATE}.partial"
-    torch.save(
-        {"recipe": asdict(recipe), "model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step},
-        partial,
-    )
+    state = {"recipe": asdict(recipe), "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    torch.save(state | {"step": step, "place": place}, partial)
     partial.replace(run / _STATE)  # atomic: a kill leaves the old checkpoint or the new one
 
 
-def _resume(run: Path, recipe: Recipe, model: torch.nn.Module, optimizer: torch.optim.Optimizer) -> int:
+def _resume(
+    run: Path, recipe: Recipe, model: torch.nn.Module, optimizer: torch.optim.Optimizer
+) -> tuple[int, tuple[int, int]]:
+    """The first step to do, and the pool and batch that it begins with."""
     if not (run / _STATE).exists():
-        return 0
+        return 0, (0, 0)
     state = torch.load(run / _STATE, weights_only=True)
-    if state["recipe"] != asdict(recipe):
+    if _lasting(state["recipe"]) != _lasting(asdict(recipe)):
         held = json.dumps(state["recipe"])
-        raise ValueError(f"{run} holds a run of another recipe ({held}); give it another --out or remove it")
+        raise ValueError(f"{run} holds a run of another recipe ({held}); give it another --run or remove it")
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
-    step: int = state["step"]
-    return step
+    return state["step"], state["place"]
+
+
+def _lasting(recipe: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in recipe.items() if name not in _LATER}

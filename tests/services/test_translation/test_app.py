@@ -12,7 +12,7 @@ import pytest
 
 from services.base import ConfigurationError
 from services.translation.app import MAX_CHARS, TranslationSettings, build_app
-from services.translation.translator import Translator
+from services.translation.translator import Translated, Translator
 from tests.http_api.asgi import error_of, running
 
 GERMAN = "Das Treffen findet am 20. November 2026 statt."
@@ -184,7 +184,7 @@ async def test_concurrent_single_calls_share_batches(
     sizes: list[int] = []
     plain = Translator.translate
 
-    def counting(self: Translator, segments: Any) -> list[str]:
+    def counting(self: Translator, segments: Any) -> list[Translated]:
         sizes.append(len(segments))
         return plain(self, segments)
 

@@ -18,18 +18,19 @@ from services.translation.flores import LANGUAGES as NAMES
 from services.translation.language_id import LanguageIdentifier
 from services.translation.train_language_id import train_language_id
 from services.translation.train_model import EOS, Recipe, encode, save_checkpoint, train_model
-from services.translation.train_tokenizer import MASK, SPECIALS, save_tokenizer, train_tokenizer
+from services.translation.train_pools import PhrasePools
+from services.translation.train_tokenizer import MASK, SPECIALS, phrase_texts, save_tokenizer, train_tokenizer
 from services.translation.translator import Translator
 
 RECIPE = Recipe(
     vocabulary=2_600, width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=1, positions=128,
-    steps=12, batch_phrases=8, warmup_steps=2, checkpoint_every=5,
+    steps=12, batch_phrases=8, warmup_steps=2,
 )  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
-    return train_tokenizer(RECIPE.vocabulary, RECIPE.seed, compositions_=400)
+    return train_tokenizer(RECIPE.vocabulary, phrase_texts(RECIPE.seed, 400))
 
 
 def test_the_tokenizer_has_nllbs_layout(tokenizer: Tokenizer) -> None:
@@ -61,16 +62,18 @@ def test_a_run_that_was_broken_off_ends_as_if_it_had_not_been(tokenizer: Tokeniz
     whole.mkdir()
     broken.mkdir()
     torch.set_num_threads(1)
-    expected = train_model(RECIPE, tokenizer, whole).state_dict()
-    train_model(RECIPE, tokenizer, broken, stop_after=7)
-    resumed = train_model(RECIPE, tokenizer, broken).state_dict()
+    pools = PhrasePools(RECIPE, tokenizer)
+    expected = train_model(RECIPE, tokenizer, whole, pools).state_dict()
+    train_model(RECIPE, tokenizer, broken, pools, stop_after=7)
+    resumed = train_model(RECIPE, tokenizer, broken, pools).state_dict()
     assert all(torch.equal(expected[name], resumed[name]) for name in expected)
 
 
 def test_a_run_of_another_recipe_is_not_gone_on_with(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    train_model(RECIPE, tokenizer, tmp_path, stop_after=1)
+    pools = PhrasePools(RECIPE, tokenizer)
+    train_model(RECIPE, tokenizer, tmp_path, pools, stop_after=1)
     with pytest.raises(ValueError, match="another recipe"):
-        train_model(replace(RECIPE, seed=1), tokenizer, tmp_path)
+        train_model(replace(RECIPE, seed=1), tokenizer, tmp_path, pools)
 
 
 @pytest.mark.slow
@@ -80,7 +83,7 @@ def test_the_loss_falls_and_the_model_serves(
     torch.set_num_threads(1)
     recipe = replace(RECIPE, steps=100, rate=1e-2)
     with caplog.at_level(logging.INFO):
-        model = train_model(recipe, tokenizer, tmp_path)
+        model = train_model(recipe, tokenizer, tmp_path, PhrasePools(recipe, tokenizer))
     losses = [float(record.args[2]) for record in caplog.records if "loss" in record.msg]  # type: ignore[index,arg-type]
     assert losses[-1] < losses[0] - 0.5
 

@@ -1,0 +1,153 @@
+"""Batches for training: phrases of the generated world, and real pairs beside them."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+from tokenizers import Tokenizer
+
+from demo_world.phrases import LANGUAGES, Phrase, compositions, lexicon
+from services.translation.flores import ENGLISH
+from services.translation.train_model import EOS, Recipe, Row, encode
+from services.translation.train_sources import Pair
+
+_POOL_BATCHES: Final = 8
+"""Batches of phrases drawn together and sorted by length, so that little is spent on padding."""
+_POOL_PAIRS: Final = 8_000
+"""Pairs drawn together, for the same reason."""
+_FINAL_MARKS: Final = ".!?。！？؟।¡¿"
+
+
+class PhrasePools:
+    """Phrases and names of the generated world, ``recipe.batch_phrases`` a batch."""
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
+        self._recipe = recipe
+        self._tokenizer = tokenizer
+        self._entries = {language: list(lexicon(language)) for language in LANGUAGES}
+
+    def batches(self, pool: int) -> list[list[Row]]:
+        """See `Pools`."""
+        size = self._recipe.batch_phrases
+        rng = random.Random(f"{self._recipe.seed}/{pool}")
+        phrases = self.draw(rng, _POOL_BATCHES * size)
+        phrases.sort(key=lambda phrase: len(phrase.text) + len(phrase.english))
+        rows = [_row(self._tokenizer, phrase.language, phrase.text, phrase.english) for phrase in phrases]
+        batches = [rows[start : start + size] for start in range(0, len(rows), size)]
+        rng.shuffle(batches)
+        return batches
+
+    def draw(self, rng: random.Random, count: int) -> list[Phrase]:
+        """``count`` phrases of the training side of the split."""
+        drawn = compositions(rng.randrange(1 << 62), held_out=False)
+        return [self._draw(rng, drawn) for _ in range(count)]
+
+    def _draw(self, rng: random.Random, drawn: Iterator[Any]) -> Phrase:
+        language = rng.choice(LANGUAGES)
+        if rng.random() < self._recipe.lexicon_share:
+            return rng.choice(self._entries[language])
+        phrase: Phrase = next(drawn).phrase(language)
+        return phrase
+
+
+class PairPools:
+    """Real pairs, ``recipe.lexicon_share`` of them single words, with ``recipe.phrase_share`` of generated phrases.
+
+    Each language's pairs are gone through in a new order each time, so that none is seen twice before all were seen
+    once; how often a language's turn comes follows from its number of pairs and ``recipe.temperature``.
+    """
+
+    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> None:
+        self._recipe = recipe
+        self._tokenizer = tokenizer
+        self._phrases = PhrasePools(recipe, tokenizer)
+        self._phrase_count = round(_POOL_PAIRS * recipe.phrase_share)
+        words = round(_POOL_PAIRS * recipe.lexicon_share)
+        self._turns = [
+            *self._shares([pair for pair in pairs if pair.kind == "word"], words, "word"),
+            *self._shares(
+                [pair for pair in pairs if pair.kind != "word"], _POOL_PAIRS - words - self._phrase_count, "sentence"
+            ),
+        ]
+
+    def batches(self, pool: int) -> list[list[Row]]:
+        """See `Pools`."""
+        rng = random.Random(f"{self._recipe.seed}/{pool}")
+        drawn: list[Pair | Phrase] = [*self._phrases.draw(rng, self._phrase_count)]
+        for turn in self._turns:
+            drawn += turn.draw(pool)
+        texts = [self._typed(one.text, rng) for one in drawn]
+        sources = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
+        targets = self._tokenizer.encode_batch_fast([one.english for one in drawn], add_special_tokens=False)
+        rows = [
+            (_framed(self._tokenizer, one.language, source.ids), _framed(self._tokenizer, ENGLISH, target.ids))
+            for one, source, target in zip(drawn, sources, targets, strict=True)
+        ]
+        longest = self._recipe.positions
+        rows = [row for row in rows if max(map(len, row)) <= longest]
+        rng.shuffle(rows)  # rows of one length are in any order
+        rows.sort(key=lambda row: (len(row[1]), len(row[0])))
+        batches = _cut(rows, self._recipe.batch_tokens)
+        rng.shuffle(batches)
+        return batches
+
+    def _typed(self, text: str, rng: random.Random) -> str:
+        if rng.random() >= self._recipe.plain_share:
+            return text
+        return text.lower().strip(_FINAL_MARKS) or text
+
+    def _shares(self, pairs: Sequence[Pair], count: int, kind: str) -> Iterator[_Turn]:
+        by_language: defaultdict[str, list[Pair]] = defaultdict(list)
+        for pair in pairs:
+            by_language[pair.language[:3]].append(pair)
+        weights = {name: len(own) ** (1 / self._recipe.temperature) for name, own in by_language.items()}
+        for name, own in sorted(by_language.items()):
+            share = round(count * weights[name] / sum(weights.values()))
+            yield _Turn(own, max(1, share), f"{self._recipe.seed}/{kind}/{name}")
+
+
+class _Turn:
+    """What one language gives to each pool."""
+
+    def __init__(self, pairs: Sequence[Pair], count: int, seed: str) -> None:
+        self._pairs = pairs
+        self._count = count
+        self._seed = seed
+        self._order: tuple[int, np.ndarray[Any, np.dtype[np.int64]]] | None = None
+
+    def draw(self, pool: int) -> list[Pair]:
+        first = pool * self._count
+        return [self._at(number) for number in range(first, first + self._count)]
+
+    def _at(self, number: int) -> Pair:
+        time, place = divmod(number, len(self._pairs))
+        if self._order is None or self._order[0] != time:
+            seed = random.Random(f"{self._seed}/{time}").randrange(1 << 62)
+            self._order = time, np.random.default_rng(seed).permutation(len(self._pairs))
+        return self._pairs[int(self._order[1][place])]
+
+
+def _cut(rows: Sequence[Row], tokens: int) -> list[list[Row]]:
+    """Neighbours together, as many as fill ``tokens`` with their padding."""
+    batches: list[list[Row]] = []
+    widest = 0
+    for row in rows:
+        width = max(map(len, row))
+        widest = max(widest, width)
+        if not batches or 2 * widest * (len(batches[-1]) + 1) > tokens:
+            batches.append([])
+            widest = width
+        batches[-1].append(row)
+    return batches
+
+
+def _row(tokenizer: Tokenizer, language: str, text: str, english: str) -> Row:
+    return encode(tokenizer, language, text), encode(tokenizer, ENGLISH, english)
+
+
+def _framed(tokenizer: Tokenizer, language: str, ids: list[int]) -> list[int]:
+    return [*encode(tokenizer, language, "")[:1], *ids, EOS]
