@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import openai
 import pytest
@@ -170,7 +171,7 @@ async def test_a_gateway_that_is_not_ready_is_asked_again() -> None:
     assert completion.choices[0].text == " a plain text."
 
 
-LOAD_TESTERS = {
+LOAD_TESTERS: dict[str, dict[str, Any]] = {
     "vllm bench serve 0.32": {
         "repetition_penalty": 1.0,
         "logprobs": None,

@@ -5,18 +5,20 @@ from __future__ import annotations
 import itertools
 import json
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 
 from services.calculator.app import build_app as build_calculator
 from services.calendar.app import build_app as build_calendar
 from tests.http_api.asgi import running, until_ready
 
 SERVICES = Path(__file__).parents[2] / "services"
-BUILD = {"calculator": build_calculator, "calendar": build_calendar}
+BUILD: dict[str, Callable[[], FastAPI]] = {"calculator": build_calculator, "calendar": build_calendar}
 
 
 def shown(service: str) -> list[tuple[str, str]]:
