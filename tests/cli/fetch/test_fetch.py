@@ -259,7 +259,7 @@ def test_the_bundled_parts(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("gpt-j",), None, True, False, "name the folder in --to"),
         ((), Path("x"), False, False, "name what to fetch"),
-        (("gpt-k",), None, False, True, "there is no part 'gpt-k'; did you mean 'gpt-j'? there are gpt-j, "),
+        (("gpt-k",), None, False, True, "there is no part 'gpt-k'; did you mean 'gpt-j'"),
         (("gpt-j",), Path("x"), False, True, "--json is for the list"),
     ],
 )
