@@ -12,6 +12,7 @@ from transformers import AutoModelForCausalLM
 
 from language_model.config import CheckpointError, model_type
 from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.model_files.digests import record
 from training_jobs.finetune.checkpoints import checkpoint
 from training_jobs.finetune.gptj import GPTJForCausalLM
 from training_jobs.finetune.recipe import Recipe
@@ -75,23 +76,27 @@ def publish(out: Path, step: int, directory: Path, recipe: Recipe) -> Path:
     target, partial = out / MODEL_FOLDER, out / f"{MODEL_FOLDER}.partial"
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir()
-    source = checkpoint(out, step)
-    if recipe.lora_rank:
-        _merged(directory, source).save_pretrained(partial)
-        shutil.copytree(source, out / ADAPTER_FOLDER, ignore=_only_adapter, dirs_exist_ok=True)
-    else:
-        for path in source.glob("model*.safetensors*"):
-            shutil.copyfile(path, partial / path.name)
-    # The configuration is what it was: training changes weights only.
-    config = json.loads((directory / "config.json").read_bytes())
-    config.pop("torch_dtype", None)
-    config["dtype"] = _dtype_in(partial)
-    write_whole(partial / "config.json", (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
-    for name in _BESIDE:
-        if (directory / name).is_file():
-            shutil.copyfile(directory / name, partial / name)
-    shutil.rmtree(target, ignore_errors=True)
-    partial.replace(target)
+    try:
+        source = checkpoint(out, step)
+        if recipe.lora_rank:
+            _merged(directory, source).save_pretrained(partial)
+            shutil.copytree(source, out / ADAPTER_FOLDER, ignore=_only_adapter, dirs_exist_ok=True)
+        else:
+            for path in source.glob("model*.safetensors*"):
+                shutil.copyfile(path, partial / path.name)
+        # The configuration is what it was: training changes weights only.
+        config = json.loads((directory / "config.json").read_bytes())
+        config.pop("torch_dtype", None)
+        config["dtype"] = _dtype_in(partial)
+        write_whole(partial / "config.json", (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
+        for name in _BESIDE:
+            if (directory / name).is_file():
+                shutil.copyfile(directory / name, partial / name)
+        record(partial, [path.name for path in partial.iterdir() if path.name != "config.json"])
+        shutil.rmtree(target, ignore_errors=True)
+        partial.replace(target)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
     return target
 
 
