@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import importlib.util
 import json
 import os
@@ -13,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from inference_gateway.backends.local import LocalBackend
+from inference_gateway.engine.limits import EngineLimits
+from tests.inference_gateway.http_harness import gateway
 from tests.training_jobs.evaluate.published import write_all
 from tests.training_jobs.evaluate.stand_in import perfect, served
 from training_jobs.evaluate.evaluation_harness.tasks import DATA, PROMPTS, examples, judge
@@ -21,6 +25,13 @@ from training_jobs.evaluate.suites import SUITES
 FOLDER = Path(__file__).parents[3] / "training_jobs" / "evaluate" / "evaluation_harness"
 TASKS = sorted(path for path in FOLDER.glob("*.yaml") if not path.name.startswith("_"))
 ALL_TOOLS = ["Calculator", "Calendar", "WikiSearch", "QA", "MT"]
+
+MODEL = Path(__file__).parents[3] / "models" / "gptj-tools"
+
+needs_harness = pytest.mark.skipif(
+    importlib.util.find_spec("lm_eval") is None,
+    reason="lm-evaluation-harness is not installed (requirements/evaluation-harness.txt)",
+)
 
 
 @pytest.mark.parametrize("path", TASKS, ids=lambda path: path.stem)
@@ -53,10 +64,7 @@ def test_examples_are_the_suites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.skipif(
-    importlib.util.find_spec("lm_eval") is None,
-    reason="lm-evaluation-harness is not installed (requirements/evaluation-harness.txt)",
-)
+@needs_harness
 def test_the_harness_gives_a_perfect_model_all_points(tmp_path: Path) -> None:
     data = write_all(tmp_path / "data")
     suite = SUITES["svamp"]
@@ -74,6 +82,34 @@ def test_the_harness_gives_a_perfect_model_all_points(tmp_path: Path) -> None:
     assert told["results"]["toolformer_svamp"]["right,none"] == 1.0
     assert {body["prompt"] for body in bodies} == {doc["prompt"] for doc in _docs(data)}
     assert all(body["tools"] == ALL_TOOLS and body["show_calls"] is False for body in bodies)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@needs_harness
+async def test_log_likelihoods_are_those_of_the_harness_own_model() -> None:
+    """Behind many of these contexts or continuations the model would begin a call."""
+    contexts = ["The capital of Peru is", "2 + 2 =", "Today is", "See [1] and", "The sum of 5 and 4 is", "Hello"]
+    continuations = [" Lima", " 4", " Friday", " [2]", " 9.", " café", " What is", " é"]
+    asked = [(context, continuation) for context in contexts for continuation in continuations]
+    limits = EngineLimits(max_model_len=256, max_sequences=8)
+    async with gateway(make=lambda: LocalBackend.load(MODEL, limits=limits)) as served:
+        url = f"{served.url}/v1/completions"
+        expected, found = await asyncio.to_thread(_log_likelihoods, url, asked)
+    assert [greedy for _, greedy in found] == [greedy for _, greedy in expected]
+    assert [value for value, _ in found] == pytest.approx([value for value, _ in expected], abs=1e-3)
+
+
+def _log_likelihoods(url: str, asked: list[tuple[str, str]]) -> tuple[list[tuple[float, bool]], ...]:
+    """What the harness finds by its model in this process, and by asking ``url``."""
+    from lm_eval.api.instance import Instance
+    from lm_eval.models.huggingface import HFLM
+    from lm_eval.models.openai_completions import LocalCompletionsAPI
+
+    instances = [Instance("loglikelihood", {}, pair, number) for number, pair in enumerate(asked)]
+    here = HFLM(pretrained=str(MODEL), device="cpu", dtype="float32", batch_size=8)
+    there = LocalCompletionsAPI(model=MODEL.name, base_url=url, tokenizer=str(MODEL), num_concurrent=1, max_length=256)
+    return tuple(model.loglikelihood(instances) for model in (here, there))
 
 
 def _docs(data: Path) -> list[dict[str, Any]]:
