@@ -142,6 +142,7 @@ def complete(
     stop: Annotated[
         list[str] | None, typer.Option(metavar="TEXT", help="End before this text; again for more, up to 4.")
     ] = None,
+    one_sentence: Annotated[bool, typer.Option("--one-sentence", help="End with the first sentence.")] = False,
     n: Annotated[int, typer.Option("--n", min=1, help="How many completions; printed at the end, numbered.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the gateway's JSON, with calls and counts.")] = False,
     model: Annotated[
@@ -185,6 +186,7 @@ def complete(
         "top_k": top_k,
         "seed": seed,
         "stop": stop or None,
+        "stop_at": "sentence" if one_sentence else None,
         "n": n if n > 1 else None,
         "model": model,
         "tool_context": {"date": date.isoformat()} if date else None,

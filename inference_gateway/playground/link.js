@@ -3,7 +3,7 @@
 import { $ } from "./view.js";
 
 const FIELDS = ["prompt", "max_tokens", "max_calls", "api_top_k", "temperature", "seed", "date"];
-const SWITCHES = ["show_calls", "compare"];
+const SWITCHES = ["show_calls", "one_sentence", "compare"];
 
 // The tools to call, as the link names them; null where it leaves them as they are.
 export function restore() {

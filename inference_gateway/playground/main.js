@@ -26,6 +26,7 @@ function request() {
     show_calls: $("show_calls").checked,
   };
   if (boxes.some((box) => !box.checked)) body.tools = boxes.filter((box) => box.checked).map((box) => box.value);
+  if ($("one_sentence").checked) body.stop_at = "sentence";
   if (number("seed") !== null) body.seed = number("seed");
   if ($("date").value) body.tool_context = { date: $("date").value };
   return body;
@@ -153,7 +154,7 @@ async function completeInto(column, body, run, saw) {
       drawSoon();
     }
     calls.splice(0, Infinity, ...(ended?.tool_calls ?? calls));
-    if (ended) part("ending").textContent = ending(text, ended, usage, body.max_tokens);
+    if (ended) part("ending").textContent = ending(text, ended, usage, body);
     part("counts").textContent = counts(usage, first, performance.now() - began);
   } catch (error) {
     if (running !== run) return;

@@ -50,13 +50,13 @@ function callEnding(call) {
   return refused(call) ? `A call of ${call.tool} was refused: ${why}.` : `${call.tool} gave no answer: ${why}.`;
 }
 
-// Why a text ended, in words; `ended` is the last chunk's choice, `usage` the counts.
-export function ending(text, ended, usage, limit) {
+// Why a text ended, in words; `ended` is the last chunk's choice, `usage` the counts, then the request.
+export function ending(text, ended, usage, { max_tokens: limit, stop_at }) {
   const lost = ended.tool_calls.filter((call) => call.error !== null).map(callEnding);
   if (!lost.length && usage?.rolled_back_tokens) lost.push("A call ran out of tokens and was not made.");
   if (text.trim() === "" && !lost.length) lost.push("The model wrote no text.");
   const said = {
-    stop: "The model ended its text here.",
+    stop: stop_at ? "Stopped after one sentence." : "The model ended its text here.",
     length: ended.timed_out
       ? "Cut off: the time limit was reached."
       : usage && usage.completion_tokens < limit

@@ -47,10 +47,11 @@ async def test_every_option_reaches_the_gateway() -> None:
 async def test_further_options_reach_the_gateway_and_tools_have_one_spelling() -> None:
     options = ["--tools", "calculator,question_answering", "--seed", "3", "--stop", ".", "--stop", "!", "--top-k", "7"]
     async with gateway([STREAM]) as served:
-        assert (await run("complete", "Hi", *options, "--model", "m", "--url", served.url))[0] == 0
+        assert (await run("complete", "Hi", *options, "--model", "m", "--one-sentence", "--url", served.url))[0] == 0
     asked = served.asked[0]
     assert (asked["seed"], asked["stop"], asked["top_k"], asked["model"]) == (3, [".", "!"], 7, "m")
     assert asked["tools"] == ["Calculator", "QA"]
+    assert asked["stop_at"] == "sentence"
 
 
 ANSWER = {

@@ -175,6 +175,15 @@ async def test_it_says_why_a_text_ended(tooled: Gateway, prompt: str, fields: di
             assert "first text" not in await opened.locator("#with .counts").inner_text()
 
 
+async def test_it_stops_after_one_sentence(tooled: Gateway) -> None:
+    async with page() as opened:
+        await opened.goto(f"{tooled.url}/#prompt=Sum:&one_sentence=1")
+        await complete(opened, "Sum:")
+        await ended(opened)
+        await expect(opened.locator("#with .ending")).to_have_text("Stopped after one sentence.")
+        assert '"stop_at": "sentence"' in (await opened.locator("#curl").text_content() or "")
+
+
 async def test_examples_are_their_texts_and_tools_are_apart(tooled: Gateway) -> None:
     async with page(viewport={"width": 375, "height": 812}) as opened:
         await opened.goto(tooled.url)
