@@ -55,7 +55,7 @@ class GatewayMetrics:
         self.generation_tokens = counter("generation_tokens", "Tokens made by the model.")
         self.tool_tokens = counter("tool_tokens", "Tokens put in from tools' results.")
         self.rolled_back_tokens = counter(
-            "rolled_back_tokens", "Tokens of calls that were taken back, part of generation_tokens."
+            "rolled_back_tokens", "Tokens of calls that were taken back, made besides generation_tokens."
         )
         self.tool_calls = counter("tool_calls", "Tool calls by outcome: ok, or the error's code.", "tool", "outcome")
         self.tool_seconds = seconds(

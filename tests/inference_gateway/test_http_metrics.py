@@ -88,7 +88,7 @@ async def test_a_run_is_counted(values: dict[tuple[str, ...], float]) -> None:
     assert values["tool_calls_total", "Calculator", "repeated_call"] == 1
     for name in GAUGES:
         assert values[name,] == 0
-    made = values["prompt_tokens_total",] + values["generation_tokens_total",] + values["tool_tokens_total",]
+    made = sum(values[f"{kind}_tokens_total",] for kind in ("prompt", "generation", "tool", "rolled_back"))
     assert made / 3 < values["computed_tokens_total",] <= made
     # What is rolled back may need the token before it once more; a call that was answered needs nothing.
     assert values["recomputed_tokens_total",] <= values["tool_calls_total", "Calculator", "repeated_call"]
@@ -100,7 +100,8 @@ async def test_a_run_is_timed(values: dict[tuple[str, ...], float]) -> None:
     assert ("tool_call_duration_seconds_count", "Calculator", "repeated_call") not in values
     assert values["time_to_first_token_seconds_count",] == values["e2e_request_latency_seconds_count",] == 4
     assert values["resume_latency_seconds_count",] == 3
-    between = values["generation_tokens_total",] - 4 - 3  # each token but a first one and one that follows an answer
+    # Each token but a first one and one that follows an answer.
+    between = values["generation_tokens_total",] + values["rolled_back_tokens_total",] - 4 - 3
     assert between - 4 <= values["inter_token_latency_seconds_count",] <= between + 4
     for name in HISTOGRAMS - {"tool_call_duration_seconds"}:
         assert 0 < values[f"{name}_sum",] < 60 * values[f"{name}_count",]
