@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Final, Literal
 
 from inference_gateway.actions import Action, Done, Keep
 from inference_gateway.backends.model_server import Abilities, Cached, ModelServer, Segment, ServerError, Step
@@ -27,6 +27,10 @@ from toolformer.api_call import SplicedResult
 log = logging.getLogger(__name__)
 
 _SEEDS = 2**63
+_UNADJUSTED: Final[dict[str, Any]] = {
+    "frequency_penalty": 0.0, "presence_penalty": 0.0, "repetition_penalty": 1.0, "logit_bias": (), "min_tokens": 0
+}  # fmt: skip
+_NONE: Final[frozenset[int]] = frozenset()
 _SPARE_TOKENS = 10
 """Most likely tokens to ask for where the likeliest may be one that must not stand there."""
 
@@ -42,7 +46,8 @@ def choose(rule: StepRule, step: Step, vocabulary: CallVocabulary, *, greedy: bo
         # Where nothing is told of other tokens, a greedy choice is known to be the most likely one.
         if greedy and not step.top and step.id in vocabulary.start_ids:
             return step.id, True
-    if rule.forbids(step.id):  # the likeliest token that may stand here takes its place
+    # A name is what the model finds likeliest, whatever the penalties; elsewhere a token that must not stand gives way.
+    if rule.forbids(step.id) or (rule.allowed and greedy):
         return next((other for other, _ in step.top if not rule.forbids(other)), step.id), False
     return step.id, False
 
@@ -206,7 +211,8 @@ class RemoteSession:
                     if not self._take(item, segment):
                         return
                 elif item.reason == "stop":
-                    self._end_of_text()
+                    if segment.allowed or not self._asks_for_name(known=False):
+                        self._end_of_text()
                 elif not made:
                     raise ServerError(f"{self._server.url} made no token and said that it was at a limit")
 
@@ -214,13 +220,17 @@ class RemoteSession:
         request, machine = self._request, self._machine
         left = max(0, request.sampling.min_tokens - machine.usage.completion_tokens)
         sampling = replace(continued(request.sampling, machine.ids), min_tokens=left)
+        if self._strict:
+            sampling = replace(sampling, **_UNADJUSTED)
         rule = machine.rule()
-        top = max(request.logprobs or 0, rule.start_top_k)
-        banned: frozenset[int] = frozenset()
-        if rule.banned & self._vocabulary.openings and self._abilities.bans:
+        top, banned = request.logprobs or 0, _NONE
+        # A lone `]` is rare: where the server's own probabilities decide, it is replaced when it comes.
+        own = request.sampling.temperature == 0 and not request.sampling.adjusts
+        if self._abilities.bans and not (own and rule.banned <= self._vocabulary.closers):
             banned = rule.banned
-        elif rule.banned or rule.allowed:
-            top = max(top, _SPARE_TOKENS)  # to choose another token from
+        if not request.plain and not banned & self._vocabulary.openings:
+            # To see where a call may start, and to choose another token from where one must not stand.
+            top = max(top, request.api_top_k, _SPARE_TOKENS)
         self._segments += 1
         return Segment(
             ids=(*request.prompt_ids, *machine.ids),
@@ -229,7 +239,7 @@ class RemoteSession:
             top=min(top, self._abilities.top),
             logprobs=request.logprobs is not None,
             banned=banned,
-            allowed=rule.allowed if self._strict else frozenset(),
+            allowed=rule.allowed if self._strict else _NONE,
             request_id=request.request_id,
         )
 
@@ -245,9 +255,9 @@ class RemoteSession:
         """Give the machine its next token; whether the stream still continues what it has."""
         request, machine, rule = self._request, self._machine, self._machine.rule()
         token, forced = choose(rule, step, self._vocabulary, greedy=request.sampling.temperature == 0)
-        # A name that cannot be had from what the server tells is asked for once more, with biases.
-        self._strict = bool(rule.allowed) and rule.forbids(token) and self._abilities.bans and not segment.allowed
-        if self._strict:
+        if segment.allowed:
+            self._strict = False
+        elif self._asks_for_name(known=not rule.forbids(token) and token in dict(step.top)):
             return False
         shown = request.logprobs is not None
         actions = machine.accept(
@@ -263,6 +273,12 @@ class RemoteSession:
         if token != step.id or machine.done or self.paused or any(isinstance(action, Keep) for action in actions):
             return False
         return not segment.banned or segment.banned == machine.rule().banned
+
+    def _asks_for_name(self, *, known: bool) -> bool:
+        """Whether the next token writes a tool's name and is not ``known`` from what the server reports; it is then
+        asked for by itself, with biases, if the server takes them."""
+        self._strict = bool(self._machine.rule().allowed) and not known and self._abilities.bans
+        return self._strict
 
     def _end_of_text(self) -> None:
         """The server's stream ended with the text, without a token that says so."""

@@ -38,7 +38,7 @@ class Sampler:
         start. ``logits`` may be changed.
 
         The API-start token is taken where it ranks among the rule's top k by the model's own logits, whatever the
-        temperature, penalties and biases."""
+        temperature, penalties and biases. These two do not change what a call's name is either."""
         rules = [sequence.machine.rule() for sequence in sequences]
         logits = logits if logits.dtype == torch.float32 else logits.float()
         special = [row for row, sequence in enumerate(sequences) if not sequence.greedy]
@@ -50,7 +50,7 @@ class Sampler:
             ranked = rank(logits, self._starts) if asking else []
             for row in special:
                 self._apply(rules[row], logits[row])
-                if sequences[row].request.sampling.adjusts:
+                if sequences[row].request.sampling.adjusts and not rules[row].allowed:
                     adjust(logits[row], sequences[row])
             tokens = most_likely(logits)
         # The rows where a call may start now, and the API-start token of each.

@@ -61,7 +61,7 @@ async def test_the_bundled_model_calls_its_tool_behind_transformers_serve(tmp_pa
             "it takes no token ids",
             "it does not tell the ids of its tokens",
             "it tells of no likely tokens",
-            "it cannot be told which tokens to avoid",
+            "it takes no biases",
         ]
         calls = 0
         for prompt in _PROMPTS:
