@@ -116,6 +116,8 @@ class DecodingMachine:
         self._vocabulary = vocabulary
         self._tools = tools
         self._offered = frozenset(name for name in request.tools if name in tools)
+        self._switched_off = not self._offered or request.api_top_k == 0 or request.max_calls == 0
+        """Whether the request wants no calls."""
         self._quoted = frozenset(name for name, form in tools.items() if form.quoted)
         self.ids: list[int] = []
         """The completion's tokens so far, spliced ones included, those of an open call too."""
@@ -153,10 +155,10 @@ class DecodingMachine:
             return _NO_RULE
         closers = _NONE if self._brackets[-1] else vocabulary.closers
         if self._start_banned or self._spent:
-            return StepRule(banned=_either(vocabulary.openings, closers))
+            return _rule(0, vocabulary.openings, closers)
         if self._switched_off or self._calls_over or self._standing + 1 >= request.max_tokens:
-            return StepRule(banned=_either(vocabulary.starts, closers))
-        return StepRule(start_top_k=request.api_top_k if self._calls_left else 0, banned=closers)
+            return _rule(0, vocabulary.starts, closers)
+        return _rule(request.api_top_k if self._calls_left else 0, closers, _NONE)
 
     def accept(
         self,
@@ -305,11 +307,6 @@ class DecodingMachine:
     # Reading -------------------------------------------------------------------------------------------------------
 
     @property
-    def _switched_off(self) -> bool:
-        """Whether the request wants no calls."""
-        return not self._offered or self._request.api_top_k == 0 or self._request.max_calls == 0
-
-    @property
     def _calls_left(self) -> bool:
         return not self._switched_off and self._tally.calls < self._request.max_calls
 
@@ -447,7 +444,8 @@ class DecodingMachine:
     def _append(self, tokens: Iterable[int]) -> None:
         for token in tokens:
             self.ids.append(token)
-            self._brackets.append(self._brackets_after(token))
+            known = token in self._vocabulary.brackets
+            self._brackets.append(self._brackets_after(token) if known else self._brackets[-1])
 
     def _drop(self, tokens: int) -> None:
         """Forget the last ``tokens`` tokens, at least one."""
@@ -455,7 +453,7 @@ class DecodingMachine:
 
     def _brackets_after(self, token: int) -> int:
         """How many brackets are open after the last token if ``token`` follows; a ``]`` without one closes none."""
-        needed, opened = self._vocabulary.brackets.get(token, (0, 0))
+        needed, opened = self._vocabulary.brackets[token]
         return max(self._brackets[-1], needed) + opened
 
     def _paused(self) -> _OpenCall:
@@ -559,5 +557,6 @@ _NONE: Final[frozenset[int]] = frozenset()
 
 
 @lru_cache(64)
-def _either(first: frozenset[int], second: frozenset[int]) -> frozenset[int]:
-    return first | second
+def _rule(start_top_k: int, banned: frozenset[int], as_well: frozenset[int]) -> StepRule:
+    """Made for every token, so the same few are remembered."""
+    return StepRule(start_top_k, banned | as_well)

@@ -48,8 +48,8 @@ class Sampler:
             tokens, ranked = most_likely_and_rank(logits, self._starts)
         else:
             ranked = rank(logits, self._starts) if asking else []
+            self._apply(rules, logits, special)
             for row in special:
-                self._apply(rules[row], logits[row])
                 if sequences[row].request.sampling.adjusts and not rules[row].allowed:
                     adjust(logits[row], sequences[row])
             tokens = most_likely(logits)
@@ -57,8 +57,7 @@ class Sampler:
         starts = {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}
         # Few tokens break a rule, so what is most likely is looked for again only where one of them was found.
         if again := [row for row, rule in enumerate(rules) if rule.forbids(tokens[row])]:
-            for row in again:
-                self._apply(rules[row], logits[row])
+            self._apply(rules, logits, again)
             for row, token in zip(again, most_likely(logits[again]), strict=True):
                 tokens[row] = token
         if drawing := [row for row in special if sequences[row].random is not None]:
@@ -68,15 +67,19 @@ class Sampler:
                 tokens[row] = token
         return [(starts[row], True) if row in starts else (token, False) for row, token in enumerate(tokens)]
 
-    def _apply(self, rule: StepRule, logits: Tensor) -> None:
-        """Make what ``rule`` forbids impossible in ``logits`` ``[vocabulary]``."""
-        if rule.allowed:
-            places = self._places(rule.allowed)
-            kept = logits[places]
-            logits.fill_(-math.inf)
-            logits[places] = kept
-        if rule.banned:
-            logits[self._places(rule.banned)] = -math.inf
+    def _apply(self, rules: Many[StepRule], logits: Tensor, rows: Many[int]) -> None:
+        """Make what ``rules`` forbid impossible in ``rows`` of ``logits``."""
+        alike: dict[frozenset[int], list[int]] = {}
+        for row in rows:
+            if rules[row].banned:
+                alike.setdefault(rules[row].banned, []).append(row)
+            if rules[row].allowed:
+                places = self._places(rules[row].allowed)
+                kept = logits[row, places]
+                logits[row] = -math.inf
+                logits[row, places] = kept
+        for banned, those in alike.items():
+            logits[torch.tensor(those, device=logits.device).unsqueeze(1), self._places(banned)] = -math.inf
 
 
 class Scored:
