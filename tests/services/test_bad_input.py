@@ -19,7 +19,7 @@ SERVICES: Final = ("calculator", "calendar", "wiki_search", "question_answering"
 SYNTAX, NO_INPUT, EMPTY = "invalid_syntax", "unexpected_input", "empty"
 FINDS = f"{OK} no_result"
 READS = f"{OK} no_answer"
-GUESSES = f"{OK} low_confidence unknown_language unsupported_language"
+GUESSES = f"{OK} low_confidence unknown_language unsupported_language no_answer"
 """What a translator of twelve languages makes of a text in another one, or in several, is its classifier's guess."""
 
 ANSWERS: Final = {
