@@ -71,8 +71,9 @@ async def test_a_killed_server_ends_every_completion_once_and_service_returns_wi
             errors = [event["error"] for event in events if "error" in event]
             ends = [choice for event in events for choice in event.get("choices", ()) if choice["finish_reason"]]
             assert len(errors) + len(ends) == 1, "each has one end"
-            assert "error" in events[-1]
-            assert f"127.0.0.1:{port}" in errors[0]["message"]
+            assert all(f"127.0.0.1:{port}" in error["message"] for error in errors)
+        # On a busy machine a stream may have ended before the last one began.
+        assert any("error" in events[-1] for events in streams)
         assert "the model server is away" in (await ready(503))["error"]["message"]
         async with started("inference_gateway", env=env) as server:
             await server.line_with("ready: model")
