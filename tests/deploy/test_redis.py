@@ -53,7 +53,8 @@ async def started(script: str, folder: Path, **environment: str) -> AsyncIterato
                 assert line, "Redis ended before it was ready"
         yield port
     finally:
-        process.kill()
+        with contextlib.suppress(ProcessLookupError):  # it may have ended by itself
+            process.kill()
         await process.wait()
 
 

@@ -150,8 +150,8 @@ def test_each_number_has_an_option() -> None:
         (("--chained-calls", "0"), "--chained-calls must be above 0"),
         (("--tau", "1.0", "QA=much"), "--tau must be numbers of nats, or TOOL=number, not 'QA=much'"),
         (("--chained-tau", "nan"), "--chained-tau must be numbers of nats"),
-        (("--suites", "own", "squad2"), "--suites: there is no 'squad2'; sets: "),
-        (("--chained-suites", "own2"), "--chained-suites: there is no 'own2'; sets: "),
+        (("--suites", "own", "squad2"), "--suites: there is no 'squad2'; did you mean 'squad'? sets: "),
+        (("--chained-suites", "own2"), "--chained-suites: there is no 'own2'; did you mean 'own'? sets: "),
     ],
 )
 def test_what_cannot_hold_is_refused_by_name(arguments: tuple[str, ...], told: str) -> None:

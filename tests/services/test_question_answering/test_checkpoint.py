@@ -58,7 +58,7 @@ def test_a_corrupt_file_of_the_right_size_is_refused(file: str, tmp_path: Path) 
     path.write_bytes(b"\xff" * path.stat().st_size)
     with pytest.raises(ModelError):
         load_model(tmp_path)
-    with pytest.raises(ModelError, match="digest differs"):
+    with pytest.raises(ModelError, match="is damaged: its digest"):
         verify(tmp_path)
 
 

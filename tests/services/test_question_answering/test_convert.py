@@ -137,7 +137,7 @@ def test_a_finished_conversion_is_only_verified(tmp_path: Path, capsys: pytest.C
     assert capsys.readouterr().out.count('"verified": true') == 2
     path = tmp_path / "out/model/reader/model.safetensors"
     path.write_bytes(b"\xff" * path.stat().st_size)
-    assert "digest differs" in failure(arguments, capsys)
+    assert "is damaged: its digest" in failure(arguments, capsys)
 
 
 def test_disk_and_memory_are_said_before(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

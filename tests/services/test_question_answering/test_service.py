@@ -150,6 +150,6 @@ async def test_a_corrupt_model_never_becomes_ready(tmp_path: Path) -> None:
     weights = model / "reader/model.safetensors"
     weights.write_bytes(b"\xff" * weights.stat().st_size)
     engine = QuestionAnsweringEngine(model, index)
-    with pytest.raises(Exception, match=r"model\.safetensors is broken"):
+    with pytest.raises(Exception, match=r"model\.safetensors is damaged"):
         await engine.start()
     await engine.stop()
