@@ -174,7 +174,7 @@ def test_one_command_makes_the_same_and_a_second_round_adds_calls_to_it(whole: W
     assert "are done already" in whole.do("training_jobs.stages", command)
 
     second = whole.root / "second"
-    # A random model proposes by chance: this seed is one of those with which some text gets a second call behind its first.
+    # A random model proposes by chance; with this seed some text gets a second call behind its first.
     more = ["--round", "2", "--earlier", str(run), "--run", str(second), "--model", model, "--seed", "2"]
     whole.do("training_jobs.stages", more)
     before = _merged(run)
