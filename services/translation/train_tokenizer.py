@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
 
@@ -43,11 +43,12 @@ def train_tokenizer(vocabulary: int, texts: Iterable[str], *, spell: bool = Fals
     words = pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence([words, pre_tokenizers.Digits(individual_digits=True), signs])
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    limits: dict[str, Any] = {"limit_alphabet": ALPHABET} if spell else {}
     trainer = trainers.BpeTrainer(
         vocab_size=vocabulary - spell * len(_BYTES),
         special_tokens=list(SPECIALS),
         show_progress=False,
-        **({"limit_alphabet": ALPHABET} if spell else {}),
+        **limits,
     )
     tokenizer.train_from_iterator(texts, trainer)
     if spell:
