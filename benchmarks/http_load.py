@@ -26,7 +26,7 @@ _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 
 def get(path: str) -> bytes:
     """A GET request, ready to be sent."""
-    return f"GET {path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()
+    return f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 def post(path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
