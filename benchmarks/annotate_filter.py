@@ -36,7 +36,7 @@ from language_model.block import rotation_table
 from language_model.bulk.gptj import BulkGPTJ
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import ApiCall, call_ids
+from toolformer.api_call import ApiCall, call_ids, empty_call_ids
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate import AnnotateSettings, Annotator
 from training_jobs.annotate.prompted import prompted
@@ -122,7 +122,13 @@ def score_plainly(model: GPTJ, tokenizer: ByteLevelTokenizer, tool: Tool, one: A
         call = ApiCall(tool.name, candidate.input)
         of_candidate = []
         for result in (None, "", candidate.output):
-            prefix = [] if result is None else call_ids(call, tokenizer, quoted=tool.quoted, result=result or None)
+            prefix = []
+            if result is not None:
+                prefix = (
+                    call_ids(call, tokenizer, quoted=tool.quoted, result=result)
+                    if result
+                    else empty_call_ids(call, tokenizer, quoted=tool.quoted)
+                )
             before = [*begin, *prefix]
             logits = model(torch.tensor([[*before, *ids]], device=model.device))[0].float().log_softmax(-1)
             tokens = window(candidate.position, len(ids))

@@ -32,7 +32,8 @@ def get(path: str) -> bytes:
 def post(path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
     """A POST request with a JSON body, ready to be sent."""
     content = json.dumps(body).encode()
-    fields = {"Host": "localhost", "Content-Type": "application/json", "Content-Length": len(content), **(headers or {})}
+    fields: dict[str, object] = {"Host": "localhost", "Content-Type": "application/json"}
+    fields |= {"Content-Length": len(content), **(headers or {})}
     lines = "".join(f"{name}: {value}\r\n" for name, value in fields.items())
     return f"POST {path} HTTP/1.1\r\n{lines}\r\n".encode() + content
 

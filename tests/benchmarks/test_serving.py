@@ -183,7 +183,8 @@ def test_a_small_run_of_each_way(tmp_path: Path) -> None:
     for (way, _), row in rows.items():
         assert row["called_share"] == 1
         assert row["requests_per_s"] > 0
-        assert (row["recomputed_per_call"] == 0) is (way in ("pause", "resubmit"))
+        # A call beyond the last one that may be made is taken back, which needs the token before it once more.
+        assert (row["recomputed_per_call"] <= 1) is (way in ("pause", "resubmit")), way
 
 
 async def test_a_connection_is_used_again_unless_it_has_been_idle_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
