@@ -42,7 +42,7 @@ async def test_a_completion_end_to_end_and_a_gateway_that_comes_back(checkpoint:
             pids[found[1]] = int(found[2])
         url = (await up.line_with("^ready: (http://.*)$", "out"))[1]
         status, out, log = await run("complete", "Today is", "--max-tokens", "8", "--no-tools", "--url", url)
-        assert (status, out, log) == (0, "xxxxxxxx\n", "")
+        assert (status, out, log) == (0, "xxxxxxxx\n", "cut off: --max-tokens allows no more\n")
 
         status, _, log = await run("complete", "Today is", "--tools", "Abacus", "--url", url)
         assert status == 1
