@@ -2,8 +2,9 @@
 
 An entry is one string, named by the digest of its `CallKey`, with a time to live; a sorted set of their names by age
 bounds their number. Redis is never waited for longer than `DEADLINE_S`: after a few failures in a row it is left alone
-for a while. What comes out of it is data that anybody may have written: it is read up to a limit, must have an entry's
-form and must say that it answers the very call it was looked up for, or it counts as absent.
+for a while. One that refuses is not: a full or read-only Redis takes no writes and still serves reads. What comes out
+of it is data that anybody may have written: it is read up to a limit, must have an entry's form and must say that it
+answers the very call it was looked up for, or it counts as absent.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -42,6 +43,8 @@ _SCHEMES: Final = ("redis", "rediss", "unix")
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+Work = Literal["connecting", "reading", "writing"]
 
 
 class _Entry(BaseModel):
@@ -84,7 +87,7 @@ class RedisCache:
         self._age_s = age_s
         self._deadline_s = deadline_s
         self._circuit = CircuitBreaker(failure_threshold=3, cool_down_s=cool_down_s)
-        self._failing = False
+        self._failing: set[Work] = set()
 
     async def get(self, keys: Sequence[CallKey]) -> list[str | None]:
         """See `ResultCache`."""
@@ -99,7 +102,8 @@ class RedisCache:
                     raise one
             return found
 
-        return [_output(key, found) for key, found in zip(keys, await self._within_deadline(read), strict=True)]
+        found = await self._within_deadline("reading", read)
+        return [_output(key, one) for key, one in zip(keys, found, strict=True)]
 
     async def put(self, outputs: Mapping[CallKey, str]) -> None:
         """See `ResultCache`."""
@@ -114,14 +118,19 @@ class RedisCache:
             pipe.pexpire(_NAMES, round(self._age_s * 1000))
             pipe.zremrangebyscore(_NAMES, "-inf", now - self._age_s)
             pipe.zrange(_NAMES, 0, -self._size - 1)
-            *_, oldest = await pipe.execute()
-            if oldest:
+            done = await pipe.execute(raise_on_error=False)
+            for one in done:
+                if isinstance(one, Exception):
+                    if _is_of_another_kind(one):  # without the set of names nothing bounds the entries
+                        await self._redis.delete(_NAMES)
+                    raise one
+            if oldest := done[-1]:
                 pipe = self._redis.pipeline(transaction=True)
                 pipe.delete(*oldest)
                 pipe.zrem(_NAMES, *oldest)
                 await pipe.execute()
 
-        await self._within_deadline(write)
+        await self._within_deadline("writing", write)
 
     async def ping(self) -> None:
         """Ask for a sign of life.
@@ -129,13 +138,13 @@ class RedisCache:
         Raises:
             CacheUnavailable: there is none; the message says why.
         """
-        await self._within_deadline(self._redis.ping)
+        await self._within_deadline("reading", self._redis.ping)
 
     async def aclose(self) -> None:
         """Closes the connections."""
         await self._redis.aclose()
 
-    async def _within_deadline(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _within_deadline(self, kind: Work, work: Callable[[], Awaitable[T]]) -> T:
         attempt = self._circuit.admit()
         if attempt is None:
             raise CacheUnavailable(f"{self.address} did not answer lately; it is asked again shortly")
@@ -143,19 +152,28 @@ class RedisCache:
             async with asyncio.timeout(self._deadline_s):
                 done = await work()
             attempt.succeeded()
+            self._works("connecting", kind)
+            return done
+        except ResponseError as error:
+            attempt.succeeded()
+            self._works("connecting")
+            raise self._fails(kind, str(error)) from error
         except (RedisError, OSError) as error:  # a TimeoutError is an OSError
             attempt.failed()
-            reason = str(error) or f"no answer within {self._deadline_s:g} s"
-            if not self._failing:  # the next ones would say the same, call after call
-                self._failing = True
-                logger.warning("the result cache at %s fails (%s); calls go on without it", self.address, reason)
-            raise CacheUnavailable(f"{self.address}: {reason}") from error
+            raise self._fails("connecting", str(error) or f"no answer within {self._deadline_s:g} s") from error
         finally:
             attempt.abandoned()  # counts only where nothing else was said: the caller gave up
-        if self._failing:
-            self._failing = False
-            logger.info("the result cache at %s answers again", self.address)
-        return done
+
+    def _fails(self, kind: Work, reason: str) -> CacheUnavailable:
+        if kind not in self._failing:  # the next ones would say the same, call after call
+            self._failing.add(kind)
+            logger.warning("%s fails at the result cache %s (%s); calls go on without it", kind, self.address, reason)
+        return CacheUnavailable(f"{self.address}: {reason}")
+
+    def _works(self, *kinds: Work) -> None:
+        for kind in self._failing.intersection(kinds):
+            self._failing.remove(kind)
+            logger.info("%s works again at the result cache %s", kind, self.address)
 
 
 class _PasswordFile(CredentialProvider):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -29,8 +29,8 @@ PATIENT_S = 5.0
 """A deadline that a busy machine keeps; where it is not what is tested."""
 
 
-def cache_of(server: RedisServer, *, size: int = 100, age_s: float = 60.0, deadline_s: float = PATIENT_S) -> RedisCache:
-    return RedisCache(server.url, size=size, age_s=age_s, deadline_s=deadline_s, cool_down_s=0.05)
+def cache_of(server: RedisServer, *, size: int = 100, age_s: float = 60.0, cool_down_s: float = 0.05) -> RedisCache:
+    return RedisCache(server.url, size=size, age_s=age_s, deadline_s=PATIENT_S, cool_down_s=cool_down_s)
 
 
 @asynccontextmanager
@@ -176,7 +176,45 @@ async def test_redis_killed_in_mid_run_and_started_again(caplog: pytest.LogCaptu
         async with redis_server(server.port), asyncio.timeout(30):
             while not (await client.call("Calculator", "z")).cached:  # noqa: ASYNC110 - it is tried by being used
                 await asyncio.sleep(0.01)
-        assert "answers again" in caplog.text
+        assert "connecting works again" in caplog.text
+
+
+async def _fill(redis: Redis, *, full: bool) -> None:
+    await redis.config_set("maxmemory", int(full))
+
+
+async def _make_replica(redis: Redis, *, full: bool) -> None:
+    await redis.replicaof("127.0.0.1" if full else "NO", free_port() if full else "ONE")
+
+
+@pytest.mark.parametrize(("refuse", "reason"), [(_fill, "maxmemory"), (_make_replica, "read only")])
+async def test_a_redis_that_refuses_writes_still_serves_reads(
+    caplog: pytest.LogCaptureFixture, refuse: Callable[..., Awaitable[None]], reason: str
+) -> None:
+    caplog.set_level(logging.INFO)
+    other = KEY._replace(input="2 + 2")
+    async with cache_and_redis(cool_down_s=600.0) as (cache, inside):
+        await cache.put({KEY: "2"})
+        await refuse(inside, full=True)
+        for _ in range(8):
+            with pytest.raises(CacheUnavailable, match=reason):
+                await cache.put({other: "4"})
+            assert await cache.get([KEY, other]) == ["2", None]
+        assert [record.levelno for record in caplog.records].count(logging.WARNING) == 1
+        await refuse(inside, full=False)
+        await cache.put({other: "4"})
+        assert await cache.get([KEY, other]) == ["2", "4"]
+        assert "writing works again" in caplog.text
+
+
+async def test_a_foreign_value_under_the_name_of_the_set_ends_only_one_write() -> None:
+    async with cache_and_redis(size=2) as (cache, inside):
+        await inside.set("toolformer:results", "x")
+        with pytest.raises(CacheUnavailable, match="WRONGTYPE"):
+            await cache.put({KEY: "2"})
+        for number in range(5):
+            await cache.put({KEY._replace(input=str(number)): "2"})
+        assert await inside.zcard("toolformer:results") == 2
 
 
 async def test_a_redis_that_never_answers_is_left_alone_after_a_short_wait() -> None:
