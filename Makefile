@@ -67,15 +67,11 @@ proto: setup ## write toolformer/v1 anew from proto/
 	$(BIN)/python proto/generate.py
 
 bench: setup ## speed beside the named peers; writes benchmarks/results/
-	$(LOCKED) -r requirements/bench.txt
 	$(BIN)/python -m benchmarks.decode
-	$(BIN)/python -m benchmarks.http_cost
 	$(BIN)/python -m benchmarks.serve --concurrency 8 32 --tool-ms 0 200
 	$(BIN)/python -m benchmarks.soak
 	$(BIN)/python -m benchmarks.annotate_filter
 	$(BIN)/python -m benchmarks.finetune
-	$(BIN)/python -m benchmarks.services
-	$(BIN)/python -m benchmarks.wiki_search
 
 evaluate: setup ## held-out prompts against a running stack (`make run` in another terminal)
 	$(BIN)/toolformer evaluate

@@ -7,10 +7,9 @@ import time
 from collections.abc import AsyncIterator
 from typing import Any, Protocol
 
-from benchmarks.http_load import post
 from benchmarks.serving.load import Job
 from benchmarks.serving.record import Record
-from benchmarks.serving.stream import Connection, Connections
+from benchmarks.serving.stream import Connection, Connections, post
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, scan_call, splice_result
 from toolformer.tool_client import ToolClient

@@ -8,8 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from benchmarks.http_load import post
-from benchmarks.serving.stream import BrokenStream, Connection, Connections, Refused
+from benchmarks.serving.stream import BrokenStream, Connection, Connections, Refused, post
 from benchmarks.soaking.tools import request_id
 from benchmarks.soaking.wishes import Leave, Wish
 

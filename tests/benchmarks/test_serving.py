@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.http_load import post
 from benchmarks.serve import WAYS, comparisons
 from benchmarks.serving import stream
 from benchmarks.serving.driver import Driven, drive
@@ -19,7 +18,7 @@ from benchmarks.serving.figures import Point, figures, overlap, rate_at, union
 from benchmarks.serving.gateway import endless_gateway
 from benchmarks.serving.load import Job, Load, jobs
 from benchmarks.serving.record import Record
-from benchmarks.serving.stream import Connections
+from benchmarks.serving.stream import Connections, post
 from benchmarks.serving.tool import calculator
 from benchmarks.serving.ways import TOOL, Pause, Resubmit, Tools, Way
 from inference_gateway.settings import BUNDLED_MODEL

@@ -1,17 +1,14 @@
-"""The service benchmarks run to their end, small: what they report is there, whatever its size."""
+"""The benchmarks run to their end, small: what they report is there, whatever its size."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from tests.services.test_question_answering.tiny import write_model
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -24,38 +21,6 @@ def reported(folder: Path, module: str, *arguments: str) -> dict[str, Any]:
     report: dict[str, Any] = json.loads((folder / f"{module}.json").read_text())
     assert {"date", "machine", "versions"} < report.keys()
     return report
-
-
-def test_wiki_search_and_its_peers(tmp_path: Path) -> None:
-    if missing := [name for name in ("bm25s", "tantivy", "Stemmer") if find_spec(name) is None]:
-        pytest.skip(f"{', '.join(missing)}: pip install -r requirements/bench.txt")
-    report = reported(tmp_path, "wiki_search", "--passages", "800", "--folder", str(tmp_path), "--clients", "1", "3")
-    assert report["building"].keys() == {"service", "tantivy", "bm25s"}
-    assert report["http"]["GET /search"].keys() == report["http"]["POST /call"].keys() == {"1", "3"}
-    for name in ("lucene", "tantivy", "bm25s"):
-        assert report["in process"][name]["page first"] > 0.9
-
-
-def test_services(tmp_path: Path) -> None:
-    write_model(tmp_path / "model")
-    sizes = (
-        "--calls",
-        "64",
-        "--items",
-        "32",
-        "--rounds",
-        "1",
-        "--qa-pages",
-        "20",
-        "--qa-model",
-        str(tmp_path / "model"),
-    )
-    report = reported(tmp_path, "services", *sizes)
-    for name in ("calculator", "calendar"):
-        assert report[name]["calls a second in batches"] > 0
-    for name in ("translation", "question_answering"):
-        assert report[name]["to one by one"]["one by one"] == 1
-        assert "a batch of 16" in report[name]["calls a second"]
 
 
 def test_gptj_gpu_on_a_processor(tmp_path: Path) -> None:

@@ -103,7 +103,8 @@ async def test_clients_leave_when_they_should(leave: Leave, reset: bool) -> None
 
 
 def test_wishes_are_the_same_for_the_same_seed_and_of_every_kind() -> None:
-    wishes, again, others = ([made.wish(number) for number in range(600)] for made in map(Wishes, (1, 1, 2)))
+    makers = [Wishes(seed) for seed in (1, 1, 2)]
+    wishes, again, others = ([maker.wish(number) for number in range(600)] for maker in makers)
     assert wishes == again
     assert wishes != others
     assert {wish.fault for wish in wishes} == {"none", *FAULTS}

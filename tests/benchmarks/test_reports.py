@@ -1,0 +1,28 @@
+"""What every benchmark reports of a process, and a server that cannot start."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from benchmarks.processes import running
+from benchmarks.reports import percentiles, processor_seconds, resident_mb
+
+
+async def test_a_service_that_cannot_start_says_why() -> None:
+    with pytest.raises(RuntimeError, match="IANA name"):
+        async with running("calendar", {"TIMEZONE": "Nowhere"}):
+            pass
+
+
+def test_percentiles_are_of_the_durations_in_milliseconds() -> None:
+    assert percentiles([number / 1_000 for number in range(101)]) == {"p50": 50.0, "p95": 95.0, "p99": 99.0}
+    assert percentiles([0.25]) == {"p50": 250.0, "p95": 250.0, "p99": 250.0}
+
+
+def test_memory_of_a_process_that_is_not_there_is_unknown() -> None:
+    assert resident_mb(os.getpid()) > 10
+    assert resident_mb(2**30) == 0
+    assert processor_seconds(os.getpid()) > 0
+    assert processor_seconds(2**30) == 0
