@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from collections.abc import Sequence as Many
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -107,19 +108,25 @@ def adjust(logits: Tensor, sequence: Sequence) -> None:
     """Change the ``logits`` ``[vocabulary]`` of ``sequence`` as its request's sampling says: biases first, then
     penalties (OpenAI's definition, vLLM's for repetition), and no end of the text where that would be too early."""
     sampling, made = sequence.request.sampling, sequence.machine.ids
-    if sampling.logit_bias:
-        tokens, biases = zip(*sampling.logit_bias, strict=True)
-        logits[list(tokens)] += torch.tensor(biases, device=logits.device)
+    if sequence.bias is not None:
+        tokens, biases = sequence.bias
+        logits.index_add_(0, tokens.to(logits.device), biases.to(logits.device))
     if sampling.repetition_penalty != 1:
-        there = list({*sequence.request.prompt_ids, *made})
+        there = _indices({*sequence.request.prompt_ids, *made}, logits.device)
         values, penalty = logits[there], sampling.repetition_penalty
         logits[there] = torch.where(values > 0, values / penalty, values * penalty)
     if made and (sampling.frequency_penalty or sampling.presence_penalty):
         counts = Counter(made)
-        times = torch.tensor(list(counts.values()), device=logits.device)
-        logits[list(counts)] -= sampling.frequency_penalty * times + sampling.presence_penalty
+        times = _indices(counts.values(), logits.device)
+        logits[_indices(counts, logits.device)] -= sampling.frequency_penalty * times + sampling.presence_penalty
     if sequence.machine.too_short:
         logits[list(sequence.machine.end_ids)] = float("-inf")
+
+
+def _indices(numbers: Collection[int], device: torch.device) -> Tensor:
+    """``numbers`` as a tensor. Torch reads a thousand from a list in 0.8 ms and holds Python's lock meanwhile, once a
+    row and step; numpy takes an eighth."""
+    return torch.from_numpy(np.fromiter(numbers, np.int64, len(numbers))).to(device)
 
 
 def draw(logits: Tensor, sampling: Many[SamplingParams], uniforms: Many[float]) -> list[int]:

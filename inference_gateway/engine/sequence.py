@@ -8,6 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+import numpy as np
+import torch
+from torch import Tensor
+
 from inference_gateway.actions import Action
 from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import DecodingMachine
@@ -51,12 +55,18 @@ class Sequence:
     greedy."""
     greedy: bool = field(init=False)
     """Whether it always takes the most likely token by the model's own logits."""
+    bias: tuple[Tensor, Tensor] | None = field(init=False)
+    """Token ids and what the request adds to their logits, made once: there may be a thousand."""
 
     def __post_init__(self) -> None:
         sampling = self.request.sampling
         self.prompt_scores = [] if self.request.prompt_logprobs else None
         self.random = Random(sampling.seed) if sampling.temperature > 0 else None
         self.greedy = self.random is None and not sampling.adjusts
+        self.bias = None
+        if sampling.logit_bias:
+            tokens, biases = torch.from_numpy(np.array(sampling.logit_bias)).unbind(1)
+            self.bias = tokens.long(), biases.float()
 
     def note_token(self, now: float, times: StepTimes) -> None:
         """A token was chosen: add how long it took to ``times``."""
