@@ -32,6 +32,7 @@ from rich.table import Table
 from benchmarks.gptj_gpu import SHAPES, settle
 from benchmarks.reports import RESULTS, machine, resident_mb, write_report
 from demo_world.articles import article
+from language_model import checkpoint
 from language_model.block import rotation_table
 from language_model.bulk.gptj import BulkGPTJ
 from language_model.gptj import GPTJ
@@ -247,7 +248,7 @@ def load(options: argparse.Namespace) -> tuple[GPTJ, ByteLevelTokenizer]:
             )
         model = GPTJ.from_config(config, dtype=dtype, device=torch.device(options.device))
         return model.eval().requires_grad_(False), tokenizer
-    model = GPTJ.from_pretrained(options.model, dtype=dtype, device=options.device)
+    model = checkpoint.load(options.model, dtype=dtype, device=options.device)
     model.config = dataclasses.replace(model.config, n_positions=POSITIONS)
     model.rotations = rotation_table(model.config, model.device)
     return model, tokenizer

@@ -30,7 +30,8 @@ from inference_gateway.actions import Done
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest
 from inference_gateway.engine.limits import EngineLimits
-from language_model.gptj import GPTJ
+from language_model import checkpoint
+from language_model.native.step import NativeStep
 from language_model.tokenizer import ByteLevelTokenizer
 
 PEERS = ("engine", "ctranslate2", "transformers")
@@ -104,7 +105,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     transformers.logging.disable_progress_bar()
     tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
     theirs = transformers.GPTJForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()
-    ours = GPTJ.from_pretrained(options.model)
+    ours = checkpoint.load(options.model)
     # Every stream makes all its tokens, as the peers are told to.
     backend = endless(LocalBackend(ours, tokenizer, "bench", EngineLimits(max_sequences=max(options.streams))))
     rounds: list[dict[str, Any]] = []
@@ -115,7 +116,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         for threads in sorted(options.threads):
             torch.set_num_threads(threads)
             if not options.torch:
-                ours.use_compiled_step()
+                ours.stepper = NativeStep(ours)
             generator = ctranslate2.Generator(
                 converted, device="cpu", compute_type="float32", inter_threads=1, intra_threads=threads
             )

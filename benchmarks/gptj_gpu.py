@@ -40,6 +40,7 @@ from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
+from language_model.static.graphs import DecodeGraphs
 
 SHAPES: Final = {
     "gptj-6b": GPTJConfig(),
@@ -167,7 +168,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     print(f"{dt.date.today()}, {card}, {options.shape} in {options.dtype}, torch {torch.__version__}\n")
     with torch.inference_mode():
         model = GPTJ.from_config(config, dtype=dtype, device=device).eval().requires_grad_(False)
-        model.use_decode_graphs()
+        model.stepper = graphs = DecodeGraphs(model)
         copied = bandwidth(device)
         print(f"a copy moves {copied / 1e9:,.0f} GB/s\n")
         print(f"{'streams':>8} {'tokens/s':>10} {'memory allows':>14} {'share':>6}")
@@ -183,7 +184,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             if len(resumes) == 1:
                 print("\n" + "".join(f"{name:>24}" for name in resumes[0]) + "    ms")
             print("".join(f"{value:>24,.2f}" for value in resumes[-1].values()))
-        recorded = model.replays_steps
+        recorded = graphs.on_gpu and not graphs.failed
         del model
         gc.collect()
         torch.cuda.empty_cache()  # does nothing where there is no GPU

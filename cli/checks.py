@@ -22,9 +22,10 @@ from cli.backend_check import ask_backend, remote_backend
 from cli.components import Component, known_components, why_not_free
 from cli.fetch.manifest import ManifestError, torn_file
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
+from toolformer.cache_settings import CacheSettings
 from toolformer.model_files.digests import DamagedError
 from toolformer.model_files.digests import check as check_digests
-from toolformer.result_cache import CacheConfigError, CacheSettings, CacheUnavailable, MemoryCache
+from toolformer.result_cache import CacheConfigError, CacheUnavailable, MemoryCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
 

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -18,10 +17,7 @@ from torch.nn import functional as F  # noqa: N812
 from language_model.block import Block, Where, rotation_table
 from language_model.config import GPTJConfig
 from language_model.kv_cache import KVCache
-
-if TYPE_CHECKING:
-    from language_model.native.step import NativeStep
-    from language_model.static.graphs import DecodeGraphs
+from language_model.stepper import Stepper
 
 
 class GPTJ(nn.Module):
@@ -37,8 +33,8 @@ class GPTJ(nn.Module):
         self.ln_f = nn.LayerNorm(config.n_embd, eps=config.layer_norm_epsilon)
         self.lm_head = nn.Linear(config.n_embd, config.vocab_size)
         self.register_buffer("rotations", rotation_table(config, self.wte.weight.device), persistent=False)
-        self._compiled: NativeStep | None = None
-        self._graphs: DecodeGraphs | None = None
+        self.stepper: Stepper | None = None
+        """What computes :meth:`extend`; without one torch does. It is chosen before the first cache is made."""
 
     @classmethod
     def from_config(
@@ -66,21 +62,6 @@ class GPTJ(nn.Module):
                 nn.init.zeros_(module.bias)
         return model
 
-    @classmethod
-    def from_pretrained(
-        cls, directory: Path | str, *, dtype: torch.dtype = torch.float32, device: torch.device | str = "cpu"
-    ) -> GPTJ:
-        """Load a Hugging Face checkpoint directory (see ``checkpoint.load``)."""
-        from language_model import checkpoint
-
-        return checkpoint.load(Path(directory), dtype=dtype, device=device)
-
-    def save_pretrained(self, directory: Path | str) -> None:
-        """Write a checkpoint that transformers' ``GPTJForCausalLM.from_pretrained`` loads."""
-        from language_model import checkpoint
-
-        checkpoint.save(self, Path(directory))
-
     @property
     def device(self) -> torch.device:
         return self.wte.weight.device
@@ -104,39 +85,15 @@ class GPTJ(nn.Module):
         """Bytes that a token takes in a cache of :meth:`new_cache`."""
         return self.config.n_layer * 2 * self.config.n_embd * self.dtype.itemsize
 
-    def use_compiled_step(self) -> None:
-        """Let :meth:`extend` use compiled code from now on (``native/``), which has a copy of the weights: changing
-        them no longer reaches it.
-
-        Raises:
-            Unavailable: if the model is not one for it, or no C compiler is at hand; the message says which.
-        """
-        from language_model.native.step import NativeStep
-
-        self._compiled = NativeStep(self)
-
-    def use_decode_graphs(self) -> None:
-        """Let :meth:`extend` replay steps in which the first rows of a cache get a token each (``static/``), for caches
-        that are made from now on. Weights may still be changed in place, but not be replaced."""
-        from language_model.static.graphs import DecodeGraphs
-
-        self._graphs = DecodeGraphs(self)
-
-    @property
-    def replays_steps(self) -> bool:
-        """Whether decode steps are recorded and replayed by a GPU."""
-        return self._graphs is not None and self._graphs.on_gpu and not self._graphs.failed
-
     def expect_step(self) -> None:
         """Let what sleeps between steps wake up: one will come in a moment. Any thread may call this."""
-        if self._compiled is not None:
-            self._compiled.rouse()
+        if self.stepper is not None:
+            self.stepper.expect()
 
     def prepare(self, cache: KVCache, rows: int) -> None:
         """Do now what steps of up to ``rows`` rows would else wait for at first: recording them takes seconds."""
-        if self._graphs is not None:
-            with torch.inference_mode():
-                self._graphs.prepare(cache, rows)
+        if self.stepper is not None:
+            self.stepper.prepare(cache, rows)
 
     def new_cache(self, rows: int, max_length: int | None = None) -> KVCache:
         """A cache for ``rows`` sequences of at most ``max_length`` tokens (default: all the model's positions)."""
@@ -146,7 +103,7 @@ class GPTJ(nn.Module):
             max_length or self.config.n_positions,
             dtype=self.dtype,
             device=self.device,
-            spare_column=self._graphs is not None,
+            spare_column=self.stepper is not None and self.stepper.spare_column,
         )
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -168,31 +125,23 @@ class GPTJ(nn.Module):
         """Append ``ids[i]`` to row ``rows[i]`` of ``cache``; logits ``[len(rows), vocabulary]`` after each row's
         last token.
 
-        Rows may get different numbers of tokens (at least one). torch computes each run of rows that get the same
-        number by itself: neighbouring, ascending rows are read in place, others are gathered first.
+        Rows may get different numbers of tokens (at least one).
 
         Raises:
             ValueError: if a row would outgrow the cache or gets no token.
         """
         _require_room(cache, rows, ids)
-        if self._compiled is not None:
-            return self._compiled.extend(cache, rows, ids)
-        with torch.inference_mode():
-            return self._extend_by_torch(cache, rows, ids)
+        return (self.stepper.extend if self.stepper else self.extend_by_torch)(cache, rows, ids)
 
-    def _extend_by_torch(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
+    @torch.inference_mode()
+    def extend_by_torch(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
+        """As :meth:`extend`, for a stepper that leaves rows to torch; there is room in the rows.
+
+        Each run of rows that get the same number of tokens is computed by itself: neighbouring, ascending rows are
+        read in place, others are gathered first."""
         runs = [list(run) for _, run in groupby(range(len(rows)), key=lambda at: len(ids[at]))]
-        replayed: Tensor | None = None
-        first = runs[0]
-        if self._graphs is not None and len(ids[0]) == 1 and list(rows[: len(first)]) == first:
-            replayed = self._graphs.extend(cache, [ids[at][0] for at in first])
-        if replayed is not None:
-            runs = runs[1:]
-            if not runs:
-                return replayed
         last = [self._extend(cache, [rows[at] for at in run], [ids[at] for at in run])[:, -1] for run in runs]
-        logits = cast(Tensor, self.lm_head(torch.cat(last) if len(last) > 1 else last[0]))
-        return logits if replayed is None else torch.cat([replayed, logits])
+        return cast(Tensor, self.lm_head(torch.cat(last) if len(last) > 1 else last[0]))
 
     @torch.inference_mode()
     def extend_every(self, cache: KVCache, row: int, ids: Sequence[int]) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import graphlib
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,6 +50,23 @@ def test_arrows_run_one_way(room: str) -> None:
             allowed = allowed | {"demo_world"}
         used = {name.split(".")[0] for name in imports(path)} & ROOMS.keys()
         assert used <= allowed, f"{path.relative_to(ROOT)} imports {sorted(used - allowed)}"
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Imports inside functions and for types alone count too: they hide a circle."""
+    named = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for room in ROOMS for path in files(room)}
+    modules = {name.removesuffix(".__init__"): path for name, path in named.items()}
+    arrows: dict[str, set[str]] = {}
+    for name, path in modules.items():
+        targets = {
+            f"{node.module}.{alias.name}"
+            for node in ast.walk(ast.parse(path.read_text()))
+            if isinstance(node, ast.ImportFrom) and node.module and not node.level
+            for alias in node.names
+        }
+        nearest = {one if one in modules else one.rpartition(".")[0] for one in targets}
+        arrows[name] = nearest & modules.keys() - {name}
+    graphlib.TopologicalSorter(arrows).prepare()  # CycleError names the modules
 
 
 def test_a_service_never_imports_another() -> None:

@@ -30,6 +30,7 @@ from rich.console import Console
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812, the field's name for it
 
+from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.short_rows import attention_for
@@ -131,7 +132,7 @@ def pretrain(
                 _save_state(out, recipe, model, optimizer, step)
     model = model.cpu()
     if step == recipe.steps:
-        model.save_pretrained(out / "model")
+        checkpoint.save(model, out / "model")
         shutil.copyfile(corpus / "tokenizer.json", out / "model" / "tokenizer.json")
     return model.eval()
 

@@ -20,11 +20,13 @@ from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.stats import EngineStats, Observer
+from language_model import checkpoint
 from language_model.causal_lm import CausalLM
 from language_model.config import model_type
-from language_model.gptj import GPTJ
 from language_model.native.library import Unavailable
+from language_model.native.step import NativeStep
 from language_model.other_models import OtherCausalLM
+from language_model.static.graphs import DecodeGraphs
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
 
@@ -147,12 +149,12 @@ class LocalBackend:
 def _load_model(directory: Path, dtype: torch.dtype, device: str, *, compiled_step: bool) -> CausalLM[Any]:
     if model_type(directory) != "gptj":
         return OtherCausalLM.from_pretrained(directory, dtype=dtype, device=device)
-    model = GPTJ.from_pretrained(directory, dtype=dtype, device=device)
+    model = checkpoint.load(directory, dtype=dtype, device=device)
     if compiled_step and model.device.type == "cuda":
-        model.use_decode_graphs()
+        model.stepper = DecodeGraphs(model)
     elif compiled_step:
         try:
-            model.use_compiled_step()
+            model.stepper = NativeStep(model)
             log.info("steps are computed in compiled code")
         except Unavailable as why:
             log.info("steps are computed by torch: %s", why)

@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
 from inference_gateway.backends.model_server import (
     Abilities,
     RequestRefused,
     Segment,
+    ServerAddress,
     ServerError,
     Step,
     check_vocabulary,
     notices_of,
 )
-from inference_gateway.backends.openai_wire import SAMPLING_FIELDS, Dialect
+from inference_gateway.backends.openai_wire import SAMPLING_FIELDS, Chunk, Dialect
 from inference_gateway.core import SamplingParams
-
-if TYPE_CHECKING:
-    from inference_gateway.backends.openai import OpenAIServer
+from language_model.tokenizer import ByteLevelTokenizer
 
 _QUESTION: Final = "The quick brown fox jumps over"
 _ANSWER_TOKENS: Final = 4
+
+
+class Surveyed(Protocol):
+    """What is asked of a server: its models, and tokens in a dialect. `OpenAIServer` is one."""
+
+    url: str
+    address: ServerAddress
+    tokenizer: ByteLevelTokenizer
+    max_top: int
+
+    async def models(self) -> list[dict[str, Any]]: ...
+
+    def chunks(self, segment: Segment, dialect: Dialect) -> AsyncIterator[Chunk]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +46,7 @@ class _Sample:
     exact: bool
 
 
-async def survey(server: OpenAIServer) -> tuple[Dialect, Abilities]:
+async def survey(server: Surveyed) -> tuple[Dialect, Abilities]:
     """How to speak to ``server`` and what it can do.
 
     Raises:
@@ -65,7 +77,7 @@ async def survey(server: OpenAIServer) -> tuple[Dialect, Abilities]:
     )
 
 
-def _chosen(listed: Sequence[dict[str, Any]], server: OpenAIServer) -> dict[str, Any]:
+def _chosen(listed: Sequence[dict[str, Any]], server: Surveyed) -> dict[str, Any]:
     wanted = server.address.model
     if wanted is None and not listed:
         raise ServerError(f"{server.url} lists no models; say which in TOOLFORMER_GATEWAY_BACKEND_MODEL")
@@ -73,7 +85,7 @@ def _chosen(listed: Sequence[dict[str, Any]], server: OpenAIServer) -> dict[str,
     return next((model for model in listed if wanted in (None, model["id"])), {"id": wanted})
 
 
-async def _understood(server: OpenAIServer, dialect: Dialect) -> tuple[Dialect, _Sample]:
+async def _understood(server: Surveyed, dialect: Dialect) -> tuple[Dialect, _Sample]:
     """The richest dialect that the server takes, and what it said in it."""
     last: RequestRefused | None = None
     for ids in (True, False):
@@ -87,7 +99,7 @@ async def _understood(server: OpenAIServer, dialect: Dialect) -> tuple[Dialect, 
     raise last
 
 
-async def _ask(server: OpenAIServer, dialect: Dialect, **fields: Any) -> _Sample | None:
+async def _ask(server: Surveyed, dialect: Dialect, **fields: Any) -> _Sample | None:
     """A sample, or ``None`` if the server does not take such a request."""
     try:
         return await _sample(server, dialect, **fields)
@@ -95,7 +107,7 @@ async def _ask(server: OpenAIServer, dialect: Dialect, **fields: Any) -> _Sample
         return None
 
 
-async def _sample(server: OpenAIServer, dialect: Dialect, **fields: Any) -> _Sample:
+async def _sample(server: Surveyed, dialect: Dialect, **fields: Any) -> _Sample:
     ids = tuple(server.tokenizer.encode(_QUESTION))
     segment = Segment(ids, _ANSWER_TOKENS, SamplingParams(), **fields)
     chunks = [chunk async for chunk in server.chunks(segment, dialect)]
@@ -106,7 +118,7 @@ async def _sample(server: OpenAIServer, dialect: Dialect, **fields: Any) -> _Sam
     )
 
 
-async def _bans(server: OpenAIServer, dialect: Dialect, sample: _Sample) -> bool:
+async def _bans(server: Surveyed, dialect: Dialect, sample: _Sample) -> bool:
     """Whether the token the model likes best goes away when it is banned."""
     if not sample.steps:
         return False

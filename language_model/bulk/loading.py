@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import torch
 
+from language_model import checkpoint
 from language_model.bulk.gptj import BulkGPTJ
 from language_model.bulk.interface import BulkModel
 from language_model.bulk.rows import BulkRows
@@ -38,5 +39,5 @@ def load_bulk(
         CheckpointError: if a file is missing, damaged, or of a model or vocabulary that cannot be used.
     """
     tokenizer = ByteLevelTokenizer.from_pretrained(directory)
-    kind = GPTJ if model_type(directory) == "gptj" else OtherCausalLM
-    return as_bulk(kind.from_pretrained(directory, dtype=dtype, device=device), tokenizer), tokenizer
+    load = checkpoint.load if model_type(directory) == "gptj" else OtherCausalLM.from_pretrained
+    return as_bulk(load(directory, dtype=dtype, device=device), tokenizer), tokenizer

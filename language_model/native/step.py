@@ -7,17 +7,15 @@ import threading
 import weakref
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor, nn
 
+from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
 from language_model.native import library
-
-if TYPE_CHECKING:
-    from language_model.block import Block
-    from language_model.gptj import GPTJ
+from language_model.stepper import Stepper
 
 Longs: TypeAlias = "array[int]"
 
@@ -36,8 +34,9 @@ _LARGEST: Final = 256 * 2**20
 second copy of the weights is no longer small."""
 
 
-class NativeStep:
-    """A GPT-J's inference form: computes what :meth:`GPTJ.extend` does, from a copy of the weights.
+class NativeStep(Stepper):
+    """A GPT-J's inference form: computes what :meth:`GPTJ.extend` does, from a copy of the weights. Changing them no
+    longer reaches it.
 
     A token's logits are the same bits whatever other tokens are computed with it, however its text is cut into calls
     and whoever helps: each number is always summed in the same order. As many threads share the work as torch had
@@ -102,7 +101,7 @@ class NativeStep:
             cache.lengths[row] += len(new)
         return logits if self._vocabulary == self._model.vocabulary else logits[:, : self._vocabulary]
 
-    def rouse(self) -> None:
+    def expect(self) -> None:
         """Wake up threads that share the work of a step and sleep: one will come within some 0.1 ms."""
         if (code := library.short_calls()) is not None:
             code.rouse()
@@ -146,7 +145,7 @@ def _address(longs: Longs) -> int:
 def _pack(model: GPTJ) -> Tensor:
     """All weights in the order in which a step reads them."""
     packed: list[Tensor] = []
-    for block in cast("Sequence[Block]", model.blocks):
+    for block in model.layers():
         parts = torch.cat([block.qkv_proj.weight, _padded(block.fc_in.weight)])
         bias = torch.cat([torch.zeros(block.qkv_proj.out_features), _padded(block.fc_in.bias)])
         packed += _panels(*_with_norm(block.ln_1, parts, bias))

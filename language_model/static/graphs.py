@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import Tensor
 
+from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
 from language_model.static.layers import merge
 from language_model.static.step import FusedLayers, StaticStep, StepTensors
+from language_model.stepper import Stepper
 
 if TYPE_CHECKING:
     from torch.cuda import _POOL_HANDLE
-
-    from language_model.gptj import GPTJ
 
 log = logging.getLogger(__name__)
 
@@ -40,13 +40,16 @@ def length_buckets(longest: int) -> list[int]:
     return [*range(_LENGTHS_APART, longest, _LENGTHS_APART), longest]
 
 
-class DecodeGraphs:
-    """Computes steps in which the first rows of a cache get one token each.
+class DecodeGraphs(Stepper):
+    """Computes steps in which the first rows of a cache get one token each; torch computes the rest. Weights may be
+    changed in place, but not replaced.
 
     On a GPU each bucket's step is recorded once and then replayed. Where recording fails the model goes on without,
     and the log says why. On a CPU the same steps run unrecorded, which is slower than the ordinary way and serves to
     prove them.
     """
+
+    spare_column = True
 
     def __init__(self, model: GPTJ, *, compiled: bool | None = None) -> None:
         """Merge ``model``'s weights. ``compiled``: whether torch compiles fused kernels, by default on a GPU."""
@@ -59,6 +62,7 @@ class DecodeGraphs:
         self.failed = False
         """Whether recording was given up."""
 
+    @torch.inference_mode()
     def prepare(self, cache: KVCache, rows: int) -> None:
         """Record the steps of up to ``rows`` rows of ``cache`` now, so that no request waits for it."""
         if not self.on_gpu:
@@ -72,9 +76,19 @@ class DecodeGraphs:
                     return
         log.info("recorded %d decode steps in %.1f s", len(of_cache.steps), time.monotonic() - started)
 
-    def extend(self, cache: KVCache, ids: Sequence[int]) -> Tensor | None:
-        """Append ``ids[i]`` to row ``i``; logits ``[len(ids), vocabulary]``, or ``None`` if the caller must compute
-        them in another way. There must be room in the rows."""
+    @torch.inference_mode()
+    def extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
+        first = next((at for at, new in enumerate(ids) if len(new) > 1), len(ids))
+        in_place = list(rows[:first]) == list(range(first))
+        replayed = self._replayed(cache, [new[0] for new in ids[:first]]) if in_place else None
+        if replayed is None:
+            return self._model.extend_by_torch(cache, rows, ids)
+        if first == len(ids):
+            return replayed
+        return torch.cat([replayed, self._model.extend_by_torch(cache, rows[first:], ids[first:])])
+
+    def _replayed(self, cache: KVCache, ids: Sequence[int]) -> Tensor | None:
+        """Append ``ids[i]`` to row ``i``; logits ``[len(ids), vocabulary]``, or ``None`` if torch must compute them."""
         if self.failed or not cache.spare_column or not ids:
             return None
         of_cache, columns = self._of(cache), cache.lengths[: len(ids)]

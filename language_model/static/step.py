@@ -6,18 +6,16 @@ can be recorded once and replayed (a CUDA graph), which spares a GPU the hundred
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
 from language_model.static.attention import attend, pieces_of
 from language_model.static.layers import MergedLayer, after_attention, before_attention
-
-if TYPE_CHECKING:
-    from language_model.gptj import GPTJ
 
 _ALIGNED: Final = 8
 """Columns to whose multiple a bias is laid out: the attention kernel reads 16 bytes at a time."""

@@ -11,6 +11,7 @@ import torch
 
 from cli.up import SAMPLE_PROMPT
 from inference_gateway.settings import BUNDLED_MODEL
+from language_model.checkpoint import save as save_model
 from language_model.gptj import GPTJ
 from tests.cli.command import gone, is_listening, kill, run, toolformer
 from tests.support.models import SMALL
@@ -29,7 +30,7 @@ def checkpoint(tmp_path: Path) -> Path:
     with torch.no_grad():
         model.lm_head.weight.zero_()
         model.lm_head.bias[tokenizer.encode("x").ids[0]] = 100.0
-    model.save_pretrained(tmp_path)
+    save_model(model, tmp_path)
     return tmp_path
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from language_model.checkpoint import save as save_model
 from services.calculator.app import build_app as calculator
 from services.calendar.app import build_app as calendar
 from tests.inference_gateway.http_harness import Gateway, gateway, serving
@@ -37,6 +38,6 @@ async def tooled() -> AsyncIterator[Gateway]:
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint directory of random weights, as the gateway loads it."""
     directory = tmp_path_factory.mktemp("gptj-random")
-    random_model(dataclasses.replace(SMALL, n_positions=2048)).save_pretrained(directory)
+    save_model(random_model(dataclasses.replace(SMALL, n_positions=2048)), directory)
     small_tokenizer()._backend.save(str(directory / "tokenizer.json"))
     return directory

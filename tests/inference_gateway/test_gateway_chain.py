@@ -23,6 +23,7 @@ from inference_gateway.http import create_app
 from inference_gateway.serving.planning import plan
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import BUNDLED_MODEL, GatewaySettings
+from language_model import checkpoint
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from services.calculator.app import build_app as calculator
@@ -53,7 +54,7 @@ SAMPLED: Final[list[dict[str, Any]]] = [
 @functools.cache
 def bundled_model() -> GPTJ:
     """Loaded once: both gateways only read it."""
-    return GPTJ.from_pretrained(BUNDLED_MODEL)
+    return checkpoint.load(BUNDLED_MODEL)
 
 
 def bundled() -> LocalBackend:

@@ -11,6 +11,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from language_model import checkpoint
 from language_model.config import CheckpointError, GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.native.library import Unavailable
@@ -33,7 +34,7 @@ def test_logits_equal_transformers(config: GPTJConfig, tmp_path: Path) -> None:
     import transformers
 
     ours = random_model(config, spread=0.08)
-    ours.save_pretrained(tmp_path)
+    checkpoint.save(ours, tmp_path)
     assert (tmp_path / "model.safetensors").stat().st_mode == (tmp_path / "config.json").stat().st_mode
     theirs = transformers.GPTJForCausalLM.from_pretrained(tmp_path, dtype=torch.float32).eval()
     ids = tokens(config, 3, 50)
@@ -49,7 +50,7 @@ def test_a_checkpoint_that_transformers_wrote_loads_here(tmp_path: Path) -> None
     theirs = transformers.GPTJForCausalLM(transformers.GPTJConfig(**shape, bos_token_id=1, eos_token_id=1)).eval()
     theirs.save_pretrained(tmp_path, max_shard_size="40KB")
     assert (tmp_path / "model.safetensors.index.json").exists(), "the test means to read shards"
-    ours = GPTJ.from_pretrained(tmp_path)
+    ours = checkpoint.load(tmp_path)
     ids = tokens(ours.config, 2, 20)
     with torch.no_grad():
         torch.testing.assert_close(ours(ids), theirs(ids).logits, atol=1e-4, rtol=0)
@@ -60,7 +61,7 @@ def test_the_published_pytorch_file_loads_with_its_old_buffers(archive: bool, tm
     from safetensors.torch import load_file
 
     model = random_model()
-    model.save_pretrained(tmp_path)
+    checkpoint.save(model, tmp_path)
     weights = {name: tensor.half() for name, tensor in load_file(tmp_path / "model.safetensors").items()}
     weights["transformer.h.0.attn.bias"] = torch.ones(1, 1, 8, 8, dtype=torch.bool)
     weights["transformer.h.0.attn.masked_bias"] = torch.tensor(-1e9)
@@ -68,15 +69,15 @@ def test_the_published_pytorch_file_loads_with_its_old_buffers(archive: bool, tm
     (tmp_path / "model.safetensors").unlink()
     ids = tokens(SMALL, 1, 9)
     rounded = copy.deepcopy(model).half().float()  # as branch float16 of EleutherAI/gpt-j-6b is
-    assert torch.equal(GPTJ.from_pretrained(tmp_path)(ids), rounded(ids))
+    assert torch.equal(checkpoint.load(tmp_path)(ids), rounded(ids))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_saving_keeps_every_weight(dtype: torch.dtype, tmp_path: Path) -> None:
-    random_model().save_pretrained(tmp_path)
-    first = GPTJ.from_pretrained(tmp_path, dtype=dtype)
-    first.save_pretrained(tmp_path / "again")
-    second = GPTJ.from_pretrained(tmp_path / "again", dtype=dtype)
+    checkpoint.save(random_model(), tmp_path)
+    first = checkpoint.load(tmp_path, dtype=dtype)
+    checkpoint.save(first, tmp_path / "again")
+    second = checkpoint.load(tmp_path / "again", dtype=dtype)
     assert first.dtype == dtype
     for name, tensor in first.state_dict().items():
         assert torch.equal(tensor, second.state_dict()[name]), name
@@ -84,8 +85,8 @@ def test_saving_keeps_every_weight(dtype: torch.dtype, tmp_path: Path) -> None:
 
 def test_bfloat16_stays_near_float32(tmp_path: Path) -> None:
     model = random_model(spread=0.05)
-    model.save_pretrained(tmp_path)
-    half = GPTJ.from_pretrained(tmp_path, dtype=torch.bfloat16)
+    checkpoint.save(model, tmp_path)
+    half = checkpoint.load(tmp_path, dtype=torch.bfloat16)
     ids = tokens(SMALL, 2, 30)
     full = model(ids)
     assert (half(ids).float() - full).abs().max() < 0.05 * full.abs().max()
@@ -171,23 +172,23 @@ class TestDamagedCheckpoints:
 
     @pytest.fixture
     def directory(self, tmp_path: Path) -> Path:
-        random_model().save_pretrained(tmp_path)
+        checkpoint.save(random_model(), tmp_path)
         return tmp_path
 
     def test_no_directory(self, tmp_path: Path) -> None:
         with pytest.raises(CheckpointError, match=r"config\.json is missing"):
-            GPTJ.from_pretrained(tmp_path / "nowhere")
+            checkpoint.load(tmp_path / "nowhere")
 
     def test_no_weights(self, directory: Path) -> None:
         (directory / "model.safetensors").unlink()
         with pytest.raises(CheckpointError, match=r"neither model\.safetensors nor pytorch_model\.bin"):
-            GPTJ.from_pretrained(directory)
+            checkpoint.load(directory)
 
     def test_half_a_file(self, directory: Path) -> None:
         path = directory / "model.safetensors"
         path.write_bytes(path.read_bytes()[:1000])
         with pytest.raises(CheckpointError, match="damaged"):
-            GPTJ.from_pretrained(directory)
+            checkpoint.load(directory)
 
     @pytest.mark.parametrize(
         ("change", "message"),
@@ -204,9 +205,9 @@ class TestDamagedCheckpoints:
         path = directory / "config.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | change))
         with pytest.raises(CheckpointError, match=message):
-            GPTJ.from_pretrained(directory)
+            checkpoint.load(directory)
 
     def test_a_config_that_is_not_json(self, directory: Path) -> None:
         (directory / "config.json").write_text("{")
         with pytest.raises(CheckpointError, match="not JSON"):
-            GPTJ.from_pretrained(directory)
+            checkpoint.load(directory)

@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 import torch
 
+from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.native import library, prebuilt
 from language_model.native.choice import most_likely, most_likely_and_rank, rank
 from language_model.native.compiling import digest
+from language_model.native.step import NativeStep
 from tests.support.models import SMALL, compiled_model, random_model
 
 SHAPES = [
@@ -118,7 +120,7 @@ class TestUnavailable:
         monkeypatch.setenv("PATH", str(tmp_path))
         model = GPTJ.from_config(SMALL)
         with pytest.raises(library.Unavailable, match="no C compiler"):
-            model.use_compiled_step()
+            model.stepper = NativeStep(model)
         assert model.extend(model.new_cache(1), [0], [[1, 2]]).shape == (1, SMALL.vocab_size)
 
     @pytest.mark.usefixtures("fresh")
@@ -201,15 +203,15 @@ class TestUnavailable:
         assert prebuilt.fitting("aarch64", {"asimd"}) == ["any"]
 
     def test_another_precision(self, tmp_path: Path) -> None:
-        random_model().save_pretrained(tmp_path)
-        half = GPTJ.from_pretrained(tmp_path, dtype=torch.bfloat16)
+        checkpoint.save(random_model(), tmp_path)
+        half = checkpoint.load(tmp_path, dtype=torch.bfloat16)
         with pytest.raises(library.Unavailable, match=r"float32 on a CPU, not torch\.bfloat16"):
-            half.use_compiled_step()
+            NativeStep(half)
 
     def test_heads_that_fill_no_vector(self) -> None:
         model = GPTJ.from_config(GPTJConfig(97, 64, 48, 3, 4, rotary_dim=12))
         with pytest.raises(library.Unavailable, match="width of a head, 12"):
-            model.use_compiled_step()
+            model.stepper = NativeStep(model)
 
 
 class TestChoice:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.static import attention, graphs
@@ -82,6 +83,11 @@ def test_the_last_column_is_reached_and_what_others_hold_there_stays() -> None:
         static.extend(cache, [0], [[7]])
 
 
+def graphs_of(model: GPTJ) -> DecodeGraphs:
+    assert isinstance(model.stepper, DecodeGraphs)
+    return model.stepper
+
+
 def test_logits_stay_when_the_next_step_comes() -> None:
     static = static_model()
     cache = static.new_cache(2)
@@ -97,16 +103,16 @@ def test_merging_keeps_the_model_and_its_memory() -> None:
     torch.testing.assert_close(static(ids), plain(ids), atol=2e-4, rtol=1e-4)
     for name, weight in plain.state_dict().items():
         assert torch.equal(static.state_dict()[name], weight), name
-    for block, layer in zip(static.layers(), static._graphs._fused.layers if static._graphs else [], strict=True):
+    for block, layer in zip(static.layers(), graphs_of(static)._fused.layers, strict=True):
         for part, whole in ((block.qkv_proj, layer.first), (block.fc_in, layer.first), (block.fc_out, layer.last)):
             assert part.weight.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
 
 
 def test_bfloat16_stays_near_float32(tmp_path: Path) -> None:
     full = random_model(LONG, spread=0.05)
-    full.save_pretrained(tmp_path)
-    half = GPTJ.from_pretrained(tmp_path, dtype=torch.bfloat16)
-    half.use_decode_graphs()
+    checkpoint.save(full, tmp_path)
+    half = checkpoint.load(tmp_path, dtype=torch.bfloat16)
+    half.stepper = DecodeGraphs(half)
     ids, cache = text(LONG, 300), half.new_cache(2)
     half.extend(cache, [0], [ids[:-1]])
     got, want = half.extend(cache, [0], [ids[-1:]])[0].float(), full(torch.tensor([ids]))[0, -1]
@@ -120,10 +126,9 @@ class TestRecording:
         self, monkeypatch: pytest.MonkeyPatch, record: Callable[..., Callable[[], None]]
     ) -> tuple[GPTJ, DecodeGraphs]:
         model = static_model()
-        assert model._graphs is not None
-        monkeypatch.setattr(model._graphs, "on_gpu", True)
-        monkeypatch.setattr(model._graphs, "_record", record)
-        return model, model._graphs
+        monkeypatch.setattr(graphs_of(model), "on_gpu", True)
+        monkeypatch.setattr(graphs_of(model), "_record", record)
+        return model, graphs_of(model)
 
     def test_each_bucket_is_recorded_once_and_the_largest_first(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(graphs, "_LENGTHS_APART", 16)
@@ -165,9 +170,9 @@ class TestRecording:
 def test_fused_kernels_give_the_same() -> None:
     """What a GPU runs is compiled by torch; here its compiler makes code for the processor."""
     plain, fused = random_model(), copy.deepcopy(random_model())
-    fused._graphs = DecodeGraphs(fused, compiled=True)
+    fused.stepper = DecodeGraphs(fused, compiled=True)
     ours, theirs = fused.new_cache(4), plain.new_cache(4)
     for rows in ([0], [0, 1, 2]):
         new = [[token] for token in text(SMALL, len(rows), len(rows))]
         torch.testing.assert_close(fused.extend(ours, rows, new), plain.extend(theirs, rows, new), atol=2e-4, rtol=1e-4)
-    assert not fused._graphs.failed
+    assert not graphs_of(fused).failed

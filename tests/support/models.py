@@ -9,6 +9,8 @@ import torch
 
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
+from language_model.native.step import NativeStep
+from language_model.static.graphs import DecodeGraphs
 
 SMALL = GPTJConfig(
     vocab_size=424, n_positions=256, n_embd=32, n_layer=2, n_head=2, rotary_dim=8, bos_token_id=0, eos_token_id=0
@@ -29,7 +31,7 @@ def random_model(config: GPTJConfig = SMALL, seed: int = 0, spread: float = 0.3)
 def static_model(config: GPTJConfig = SMALL, spread: float = 0.3) -> GPTJ:
     """The weights of :func:`random_model`, with decode steps of fixed shapes."""
     model = copy.deepcopy(random_model(config, spread=spread))
-    model.use_decode_graphs()
+    model.stepper = DecodeGraphs(model)
     return model
 
 
@@ -41,5 +43,5 @@ def compiled_model(config: GPTJConfig = SMALL, seed: int = 0, spread: float = 0.
         Unavailable: if there is no C compiler here.
     """
     model = copy.deepcopy(random_model(config, seed, spread))
-    model.use_compiled_step()
+    model.stepper = NativeStep(model)
     return model

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from toolformer.result_cache import CacheConfigError, CacheSettings, MemoryCache
+from toolformer.cache_settings import CacheSettings
+from toolformer.result_cache import CacheConfigError, MemoryCache
 
 
 def test_memory_by_default() -> None:
@@ -49,7 +50,8 @@ def test_redis_is_needed_only_by_those_who_ask_for_it() -> None:
 import sys
 sys.modules["redis"] = None  # as if it were not installed
 import toolformer.tool_client
-from toolformer.result_cache import CacheConfigError, CacheSettings
+from toolformer.cache_settings import CacheSettings
+from toolformer.result_cache import CacheConfigError
 assert CacheSettings().open() is not None
 try:
     CacheSettings(url="redis://127.0.0.1").open()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from demo_world.suites import questions
+from language_model import checkpoint
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, scan_call, splice_result
@@ -21,7 +22,7 @@ K = 10
 
 @functools.cache
 def loaded() -> tuple[GPTJ, ByteLevelTokenizer]:
-    return GPTJ.from_pretrained(MODEL), ByteLevelTokenizer.from_pretrained(MODEL)
+    return checkpoint.load(MODEL), ByteLevelTokenizer.from_pretrained(MODEL)
 
 
 def greedy(ids: list[int], *, stop: set[int], limit: int = 120) -> list[int]:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from training_jobs.batches import Tokens, batches_from, epoch_batches, make_batch
@@ -56,7 +57,7 @@ def test_the_loss_falls_and_the_model_can_be_loaded(corpus: Path, tmp_path: Path
     logged = losses(tmp_path)
     assert len(logged) == TINY.steps
     assert sum(logged[-4:]) / 4 < sum(logged[:4]) / 4 - 0.3
-    loaded = GPTJ.from_pretrained(tmp_path / "model")
+    loaded = checkpoint.load(tmp_path / "model")
     ids = torch.tensor([[1, 2, 3]])
     assert torch.equal(loaded(ids), model(ids))
     assert (tmp_path / "model" / "tokenizer.json").exists()
@@ -82,7 +83,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_stopped(corpus: Path, tmp_path: 
     pretrain(corpus, tmp_path / "parts", TINY, stop_after=9)
     pretrain(corpus, tmp_path / "parts", TINY)
     assert losses(tmp_path / "parts") == losses(tmp_path / "whole")
-    whole, parts = (GPTJ.from_pretrained(tmp_path / name / "model").state_dict() for name in ("whole", "parts"))
+    whole, parts = (checkpoint.load(tmp_path / name / "model").state_dict() for name in ("whole", "parts"))
     assert all(torch.equal(whole[name], parts[name]) for name in whole)
 
 

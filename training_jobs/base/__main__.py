@@ -23,8 +23,9 @@ from rich.console import Console
 
 from demo_world.splits import stable_hash
 from toolformer.api_call import neutralise
+from toolformer.cache_settings import CacheSettings
 from toolformer.model_files.digests import file_digest
-from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
+from toolformer.result_cache import CacheConfigError, ResultCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
 from training_jobs.base.encoding import RowEncoder, texts_for_vocabulary

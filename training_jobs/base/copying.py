@@ -23,6 +23,7 @@ from rich.table import Table
 from torch.nn import functional as F  # noqa: N812, the field's name for it
 
 from demo_world.articles import article
+from language_model import checkpoint
 from language_model.config import CheckpointError
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
@@ -114,7 +115,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         heads = [tool.task for tool in ToolRegistry.load()]
         for path in options.models:
-            model, tokenizer = GPTJ.from_pretrained(path), ByteLevelTokenizer.from_pretrained(path)
+            model, tokenizer = checkpoint.load(path), ByteLevelTokenizer.from_pretrained(path)
             found = measure_copying(model, tokenizer, texts, heads)
             if not found.texts:
                 raise CheckpointError(f"{path}: none of the texts fits twice into its {model.max_positions} positions")

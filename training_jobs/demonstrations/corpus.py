@@ -26,8 +26,9 @@ from demo_world.suites import TOOLS
 from demo_world.texts import Document, documents
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, call_ids, splice_result
+from toolformer.cache_settings import CacheSettings
 from toolformer.model_files.digests import file_digest
-from toolformer.result_cache import CacheConfigError, CacheSettings, ResultCache
+from toolformer.result_cache import CacheConfigError, ResultCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
 from training_jobs.batches import Tokens

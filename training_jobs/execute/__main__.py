@@ -12,7 +12,7 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from toolformer.result_cache import CacheSettings
+from toolformer.cache_settings import CacheSettings
 from toolformer.tools import ToolRegistry
 from training_jobs.execute.asking import PATIENCE_S
 from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser

@@ -19,7 +19,7 @@ from rich.console import Console
 
 from language_model.config import CheckpointError
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.result_cache import CacheSettings
+from toolformer.cache_settings import CacheSettings
 from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.corpus.__main__ import add_hold_out

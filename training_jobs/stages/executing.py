@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from toolformer.result_cache import CacheConfigError, CacheSettings
+from toolformer.cache_settings import CacheSettings
+from toolformer.result_cache import CacheConfigError
 from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.execute.asking import PATIENCE_S, Asking, Outcome, Question

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
@@ -31,7 +32,7 @@ def untrained(positions: int = 256) -> GPTJ:
 def test_the_bundled_base_model_copies_and_an_untrained_one_does_not(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    untrained(1024).save_pretrained(tmp_path)
+    checkpoint.save(untrained(1024), tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((BASE / "tokenizer.json").read_bytes())
     main([str(BASE), str(tmp_path), "--texts", "12"])
     words = [line.split() for line in capsys.readouterr().out.splitlines() if "%" in line]
@@ -83,7 +84,7 @@ def test_what_cannot_be_measured_is_refused(
 
 
 def test_a_model_too_short_for_any_text_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    untrained(16).save_pretrained(tmp_path)
+    checkpoint.save(untrained(16), tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((BASE / "tokenizer.json").read_bytes())
     with pytest.raises(SystemExit):
         main([str(tmp_path), "--texts", "3"])

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from language_model.bulk.loading import load_bulk
+from language_model.checkpoint import save as save_model
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.models import SMALL, random_model
 from tests.support.vocabularies import small_tokenizer
@@ -29,7 +30,7 @@ WORDS = ["the", "mill", "stands", "at", "gate", "wheel", "four", "hens", "laid",
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
-    random_model(SMALL, spread=0.1).save_pretrained(folder)
+    save_model(random_model(SMALL, spread=0.1), folder)
     small_tokenizer()._backend.save(str(folder / "tokenizer.json"))
     return folder
 
@@ -141,7 +142,7 @@ def test_the_command_measures_texts_without_any_server(
     assert (out / "report.html").exists()
     other = tmp_path / "other"
     shutil.copytree(checkpoint, other)
-    random_model(SMALL, seed=1).save_pretrained(other)
+    save_model(random_model(SMALL, seed=1), other)
     with pytest.raises(SystemExit):
         main(["--suites", "own-articles", "--count", "3", "--checkpoint", str(other), "--out", str(out)])
     assert "other settings (checkpoint)" in capsys.readouterr().err

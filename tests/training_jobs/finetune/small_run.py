@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from tests.support.vocabularies import small_tokenizer
@@ -32,7 +33,7 @@ _WORDS: Final = ["One", "is", "24", "boxes", "Peru", "Lima", "“day”", "11", 
 
 def write_model(folder: Path, shape: GPTJConfig = SHAPE) -> Path:
     """A checkpoint in ``folder``."""
-    GPTJ.from_config(shape).save_pretrained(folder)
+    checkpoint.save(GPTJ.from_config(shape), folder)
     small_tokenizer()._backend.save(str(folder / "tokenizer.json"))
     return folder
 

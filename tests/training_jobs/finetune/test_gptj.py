@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from language_model.gptj import GPTJ
+from language_model import checkpoint
 from tests.training_jobs.finetune.small_run import SHAPE, write_model
 from training_jobs.finetune.gptj import IGNORED, GPTJForCausalLM
 from training_jobs.finetune.models import load_model
@@ -98,4 +98,4 @@ def test_what_it_saves_loads_in_transformers_and_in_the_gateways_model(fast: Any
     assert type(fast) is GPTJForCausalLM
     expected = fast(ids).logits
     assert torch.allclose(theirs(ids).logits, expected, atol=1e-5)
-    assert torch.allclose(GPTJ.from_pretrained(tmp_path)(ids), expected, atol=1e-5)
+    assert torch.allclose(checkpoint.load(tmp_path)(ids), expected, atol=1e-5)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from language_model.gptj import GPTJ
+from language_model import checkpoint
 from tests.training_jobs.finetune.small_run import Inputs, command, curve, options
 from training_jobs.finetune.curves import PERPLEXITY
 
@@ -33,7 +33,7 @@ def test_two_processes_take_the_steps_of_one(inputs: Inputs, alone: Path, tmp_pa
     out = finished(inputs, tmp_path, 2, "--sharding", sharding)
     assert curve(out) == pytest.approx(curve(alone), abs=1e-4)
     assert curve(out, PERPLEXITY) == pytest.approx(curve(alone, PERPLEXITY), rel=1e-4)
-    ours, theirs = (GPTJ.from_pretrained(run / "model").state_dict() for run in (out, alone))
+    ours, theirs = (checkpoint.load(run / "model").state_dict() for run in (out, alone))
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-4) for name in theirs)
     # Each process writes its own part of the optimizer, but where the whole is on both.
     parts = {

@@ -17,7 +17,7 @@ import pytest
 import torch
 import transformers
 
-from language_model.gptj import GPTJ
+from language_model import checkpoint
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.training_jobs.finetune.small_run import RECIPE, Inputs, curve, options, texts
 from training_jobs.finetune.__main__ import main
@@ -55,9 +55,9 @@ def test_the_rate_rises_over_the_first_tenth(whole: Path) -> None:
 def test_the_published_model_is_the_same_everywhere(whole: Path, inputs: Inputs) -> None:
     published, base = whole / "model", inputs[0]
     ids = torch.tensor([[1, 5, 9, 300]])
-    own, theirs = GPTJ.from_pretrained(published), transformers.AutoModelForCausalLM.from_pretrained(published)
+    own, theirs = checkpoint.load(published), transformers.AutoModelForCausalLM.from_pretrained(published)
     assert torch.allclose(own(ids), theirs(ids).logits, atol=1e-5)
-    assert not torch.allclose(own(ids), GPTJ.from_pretrained(base)(ids), atol=1e-2)
+    assert not torch.allclose(own(ids), checkpoint.load(base)(ids), atol=1e-2)
     tokenizer = ByteLevelTokenizer.from_pretrained(published)
     assert tokenizer.encode("24 boxes") == ByteLevelTokenizer.from_pretrained(base).encode("24 boxes")
     before, after = (json.loads((folder / "config.json").read_text()) for folder in (base, published))
@@ -65,7 +65,7 @@ def test_the_published_model_is_the_same_everywhere(whole: Path, inputs: Inputs)
 
 
 def test_the_perplexity_is_that_of_the_published_model(whole: Path, inputs: Inputs) -> None:
-    model = GPTJ.from_pretrained(whole / "model")
+    model = checkpoint.load(whole / "model")
     tokenizer = ByteLevelTokenizer.from_pretrained(whole / "model")
     total, count = 0.0, 0
     for line in inputs[2].read_text().splitlines():
@@ -114,7 +114,7 @@ def test_a_killed_run_goes_on_with_the_same_curve(inputs: Inputs, whole: Path, t
     run(inputs, tmp_path)
     assert curve(tmp_path) == pytest.approx(curve(whole), abs=1e-6)
     assert curve(tmp_path, PERPLEXITY) == pytest.approx(curve(whole, PERPLEXITY), rel=1e-6)
-    ours, theirs = (GPTJ.from_pretrained(out / "model").state_dict() for out in (tmp_path, whole))
+    ours, theirs = (checkpoint.load(out / "model").state_dict() for out in (tmp_path, whole))
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in ours)
 
 
@@ -145,9 +145,9 @@ def test_the_best_checkpoint_is_published_and_the_run_ends_early(inputs: Inputs,
     best = min(range(len(perplexities)), key=perplexities.__getitem__)
     assert len(perplexities) == best + 3 < 15
     assert 4 * (best + 1) in whole_steps(tmp_path)
-    published = GPTJ.from_pretrained(tmp_path / "model").state_dict()
-    checkpoint = GPTJ.from_pretrained(tmp_path / f"checkpoint-{4 * (best + 1)}").state_dict()
-    assert all(torch.equal(published[name], checkpoint[name]) for name in published)
+    published = checkpoint.load(tmp_path / "model").state_dict()
+    best_weights = checkpoint.load(tmp_path / f"checkpoint-{4 * (best + 1)}").state_dict()
+    assert all(torch.equal(published[name], best_weights[name]) for name in published)
 
 
 def test_when_a_run_ends_early() -> None:
@@ -180,13 +180,13 @@ def test_only_whole_checkpoints_count(tmp_path: Path) -> None:
 def test_adapters_are_trained_alone_and_merged_into_what_is_published(inputs: Inputs, tmp_path: Path) -> None:
     run(inputs, tmp_path, "--lora-rank", "4", "--lora-dropout", "0")
     assert (tmp_path / "adapter" / "adapter_model.safetensors").is_file()
-    before, after = (GPTJ.from_pretrained(folder).state_dict() for folder in (inputs[0], tmp_path / "model"))
+    before, after = (checkpoint.load(folder).state_dict() for folder in (inputs[0], tmp_path / "model"))
     changed = {name for name in before if not torch.equal(before[name], after[name])}
     assert changed == {name for name in before if "proj.weight" in name or (".fc_" in name and "weight" in name)}
     assert curve(tmp_path)[-1] < curve(tmp_path)[1]
     model = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model")
     ids = torch.tensor([[1, 5, 9]])
-    assert torch.allclose(model(ids).logits, GPTJ.from_pretrained(tmp_path / "model")(ids), atol=1e-5)
+    assert torch.allclose(model(ids).logits, checkpoint.load(tmp_path / "model")(ids), atol=1e-5)
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from language_model import checkpoint
 from services.base import Call, ServiceInfo, ToolFailure, create_app
 from tests.support.vocabularies import small_tokenizer
 from tests.training_jobs.calling_models import calling_model
@@ -37,7 +38,7 @@ _WITHOUT = "".join(f"[{name}]\nenabled = false\n" for name in ("Calculator", "Ca
 def write_model(folder: Path, seed: int = 0, *, tool: str = "A", positions: int = 384) -> Path:
     """A checkpoint in ``folder`` that likes to call ``tool``."""
     tokenizer = small_tokenizer()
-    calling_model(tokenizer, seed, tool=tool, positions=positions).save_pretrained(folder)
+    checkpoint.save(calling_model(tokenizer, seed, tool=tool, positions=positions), folder)
     tokenizer._backend.save(str(folder / "tokenizer.json"))
     return folder
 
