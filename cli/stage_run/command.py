@@ -83,7 +83,7 @@ def main(arguments: Sequence[str]) -> int:
             print(shlex.join(["python", "-m", module, *own]))
             return 0
         return _in_this_process(module, own)
-    # Whoever ends this command by SIGTERM wants the stage ended as well.
+    # SIGTERM to this command ends the stage as well.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         if options.on == "docker":

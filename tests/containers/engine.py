@@ -1,8 +1,7 @@
-"""Docker as the tests use it: every command with a deadline, its words in the failure."""
+"""Docker as the tests use it: its client for questions; every command with a deadline, its words in the failure."""
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -12,6 +11,10 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
+
+from docker.errors import DockerException
+
+from docker import DockerClient
 
 ROOT: Final = Path(__file__).parents[2]
 HERE: Final = Path(__file__).parent
@@ -34,14 +37,22 @@ def missing() -> str | None:
     """Why no container can be had here; ``None`` where one can."""
     if shutil.which("docker") is None:
         return "docker is not installed"
-    for command, what in (
-        (["docker", "version", "-f", "{{.Server.Version}}"], "no Docker engine answers"),
-        (["docker", "compose", "version"], "docker has no compose"),
-    ):
-        done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-        if done.returncode:
-            return f"{what} ({done.stderr.strip().splitlines()[-1:]})"
-    return None
+    try:
+        engine()
+    except DockerException as error:
+        return f"no Docker engine answers ({error})"
+    done = subprocess.run(["docker", "compose", "version"], capture_output=True, text=True, timeout=30, check=False)
+    return f"docker has no compose ({done.stderr.strip().splitlines()[-1:]})" if done.returncode else None
+
+
+@cache
+def engine() -> DockerClient:
+    """The engine of ``DOCKER_HOST``.
+
+    Raises:
+        DockerException: none answers.
+    """
+    return DockerClient.from_env(timeout=120, version="auto")
 
 
 def docker(*words: str, seconds: float = 120, given: str | None = None) -> str:
@@ -62,8 +73,7 @@ def fails(*words: str, seconds: float = 120) -> bool:
 
 def inspect(container: str) -> dict[str, Any]:
     """What the engine knows of a container."""
-    [found] = json.loads(docker("inspect", container))
-    assert isinstance(found, dict)
+    found: dict[str, Any] = engine().api.inspect_container(container)
     return found
 
 
@@ -102,12 +112,13 @@ class Stack:
 
     def left(self) -> list[str]:
         """What of the project the engine still has."""
-        chosen = f"label=com.docker.compose.project={self.project}"
-        return [
-            *docker("ps", "-aq", "--filter", chosen).split(),
-            *docker("network", "ls", "-q", "--filter", chosen).split(),
-            *docker("volume", "ls", "-q", "--filter", chosen).split(),
-        ]
+        chosen = {"label": f"com.docker.compose.project={self.project}"}
+        found = (
+            engine().containers.list(all=True, filters=chosen, ignore_removed=True),
+            engine().networks.list(filters=chosen),
+            engine().volumes.list(filters=chosen),
+        )
+        return [one.id for kind in found for one in kind]
 
 
 def _run(

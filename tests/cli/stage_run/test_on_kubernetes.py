@@ -1,187 +1,141 @@
-"""A stage as a Job, against a stand-in of the API server; no real cluster was had."""
+"""``--on k8s``: which Job is created, and what kubectl is asked; no real cluster was available."""
 
 from __future__ import annotations
 
 import json
 import shutil
 import signal
-import threading
-import time
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import kubernetes_validate
 import pytest
 import yaml
 
 from cli.console import CommandError
-from cli.stage_run import cluster, command, on_kubernetes
-from tests.cli.command import toolformer
-from tests.cli.stage_run.api_server import ApiServer, PodScript
+from cli.stage_run import command, on_kubernetes
+from tests.cli.stage_run.conftest import Programs
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
+COMPLETE = [{"type": "Complete", "status": "True"}]
+FAILED = [{"type": "Failed", "status": "True", "reason": "BackoffLimitExceeded", "message": "so it went"}]
 
 
-@pytest.fixture
-def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ApiServer]:
-    monkeypatch.setattr(cluster, "_WATCH_SECONDS", 1)
-    server = ApiServer()
-    with server.serving() as url:
-        monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, url)))
-        yield server
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_kubernetes, "_LOOK_SECONDS", 0.05)
 
 
-def kubeconfig(folder: Path, url: str) -> Path:
-    path = folder / "kubeconfig"
-    context = {"name": "here", "context": {"cluster": "c", "user": "u"}}
-    told = {
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
-        "contexts": [context],
-        "users": [{"name": "u", "user": {}}],
-    }
-    path.write_text(json.dumps({"apiVersion": "v1", "kind": "Config", "current-context": "here", **told}))
-    return path
+def pod(name: str, phase: str = "Running", status: int | None = None, finished: str = "") -> dict[str, Any]:
+    state = {"running": {}} if status is None else {"terminated": {"exitCode": status, "finishedAt": finished}}
+    return {"metadata": {"name": name}, "status": {"phase": phase, "containerStatuses": [{"state": state}]}}
 
 
 def start(*words: str) -> int:
     return command.main([words[0], "--on", "k8s", *words[1:]])
 
 
-def test_a_job_is_created_followed_and_ends_with_0(api: ApiServer, capsys: pytest.CaptureFixture[str]) -> None:
-    api.scripts = [PodScript(["shard says 1", "\x1b[31mand 2"]), PodScript(["the other"])]
-    assert start("annotate", "--run", "/runs/run", "--model", "/runs/base", "--seed", "3") == 0
-    shown = capsys.readouterr()
-    assert sorted(shown.out.splitlines()) == ["[shard 0] [31mand 2", "[shard 0] shard says 1", "[shard 1] the other"]
+def test_a_job_is_created_followed_and_ends_with_0(programs: Programs, capfd: pytest.CaptureFixture[str]) -> None:
+    programs.plan(
+        pods=[pod("a-0-x"), pod("a-1-x"), pod("a-2-x", "Pending")], logs=["line 1", "line 2"], conditions=COMPLETE
+    )
+    options = ["--run", "/runs/run", "--model", "/runs/base", "--seed", "3"]
+    assert start("annotate", "--context", "mine", *options) == 0
+    shown = capfd.readouterr()
+    assert sorted(shown.out.splitlines()) == ["line 1", "line 1", "line 2", "line 2"]
     assert "job stage-annotate is created in namespace toolformer" in shown.err
-    assert "2 of 8 shards done" in shown.err
-    args = api.objects["jobs", "stage-annotate"]["spec"]["template"]["spec"]["containers"][0]["args"]
-    assert args == ["training_jobs.annotate", "--run", "/runs/run", "--model", "/runs/base", "--seed", "3"]
-    assert {kind for kind, _ in api.objects} == {"jobs", "pods", "configmaps", "persistentvolumeclaims"}
+    where = ["kubectl", "--context", "mine", "-n", "toolformer"]
+    assert all(call["words"][:5] == where for call in programs.calls())
+    beside, job = programs.calls("create")
+    kinds = {one["kind"] for one in yaml.safe_load_all(beside["given"])}
+    assert kinds >= {"PersistentVolumeClaim", "ConfigMap", "NetworkPolicy"}
+    assert not kinds & {"Job", "CronJob"}
+    made = json.loads(job["given"])
+    assert made["metadata"]["name"] == "stage-annotate"
+    [container] = made["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["training_jobs.annotate", *options]
+    logs = sorted(call["words"][5:] for call in programs.calls("logs"))
+    assert logs == [["logs", "--follow", "--prefix", f"pod/a-{n}-x"] for n in range(2)], "one waits still"
+    assert programs.calls("get", "pods", "-l", "batch.kubernetes.io/job-name=stage-annotate", "--watch")
 
 
-def test_a_failure_gives_its_exit_status_and_why(api: ApiServer, capsys: pytest.CaptureFixture[str]) -> None:
-    api.scripts = [PodScript(["fine"]), PodScript(["too large a batch"], status=137, reason="OOMKilled")]
+def test_a_failure_gives_the_exit_status_of_the_last(programs: Programs, capfd: pytest.CaptureFixture[str]) -> None:
+    ends = [("a", 137, "12:00:05"), ("b", 3, "12:00:01"), ("c", 0, "12:00:09")]
+    pods = [pod(name, "Failed" if status else "Succeeded", status, when) for name, status, when in ends]
+    programs.plan(pods=pods, logs=["too large"], conditions=FAILED)
     assert start("filter") == 137
-    shown = capsys.readouterr()
-    assert "[shard 1] too large a batch" in shown.out
-    assert "shard 1 failed with exit status 137 (OOMKilled)" in shown.err
-    assert "job stage-filter failed: BackoffLimitExceeded: so it went" in shown.err
+    assert "job stage-filter failed: BackoffLimitExceeded: so it went" in capfd.readouterr().err
+    programs.plan(pods=[], logs=[], conditions=FAILED)
+    assert start("filter") == 1
 
 
-def test_a_log_that_breaks_is_taken_up_where_it_was(api: ApiServer, capsys: pytest.CaptureFixture[str]) -> None:
-    api.scripts, api.cut_logs_after, api.broken_watches = [PodScript([f"line {n}" for n in range(9)])], 6, 1
+def test_a_log_that_breaks_is_taken_up_again(programs: Programs, capfd: pytest.CaptureFixture[str]) -> None:
+    programs.plan(
+        pods=[pod("merge-x")], logs=[f"line {n}" for n in range(9)], cut=6, conditions=COMPLETE, until="--since"
+    )
     assert start("merge") == 0
-    shown = capsys.readouterr()
-    assert shown.out.splitlines() == [f"line {n}" for n in range(9)]
-    assert "etcd is away; it is asked again" in shown.err
-    assert api.cut  # it did break
-    first, again, *_ = api.asked("GET pods/log")
-    assert "sinceTime" not in first
-    assert again["sinceTime"] == "2026-11-21T07:00:03Z"  # a little before line 5's stamp, which is of another zone
+    assert capfd.readouterr().out.splitlines() == [f"line {n}" for n in range(9)]
 
 
-def test_what_keeps_a_pod_waiting_is_said(api: ApiServer, capsys: pytest.CaptureFixture[str]) -> None:
-    api.scripts = [PodScript(waiting="ImagePullBackOff")]
-    assert start("merge") == 0
-    assert "cannot start: ImagePullBackOff: no such image; it is tried again until Ctrl-C" in capsys.readouterr().err
-
-
-def test_one_that_ended_is_replaced_and_one_that_runs_only_when_told(
-    api: ApiServer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_that_ended_is_replaced_and_one_that_runs_only_when_asked(programs: Programs) -> None:
+    programs.plan(pods=[], logs=[], conditions=COMPLETE)
     assert start("merge") == start("merge") == 0
-    assert len(api.asked("DELETE jobs")) == 1
-    job = api.objects["jobs", "stage-merge"]
-    job.pop("status")
+    assert len(programs.calls("delete", "stage-merge", "--cascade=foreground")) == 1
+    job = programs.folder / "job.json"
+    job.write_text(json.dumps({"metadata": {"uid": "theirs"}, "status": {}}))
     with pytest.raises(CommandError, match=r"is there and runs: kubectl .* --replace stops it"):
         start("merge")
-    assert len(api.asked("DELETE jobs")) == 1
-
-    def end() -> None:
-        with api.change:
-            api.change.wait_for(lambda: job["metadata"]["uid"] in api.deleted)
-        time.sleep(0.2)  # its pods take so long to end
-        api.forget("stage-merge")
-
-    ending = threading.Thread(target=end, daemon=True)
-    ending.start()
+    assert len(programs.calls("delete")) == 1
     assert start("merge", "--replace") == 0
-    ending.join()
-    assert capsys.readouterr().err.count("job stage-merge of before is deleted") == 2
-    assert api.objects["jobs", "stage-merge"]["metadata"]["uid"] != job["metadata"]["uid"]
+    assert len(programs.calls("delete")) == 2
 
 
-def test_a_job_that_somebody_else_replaces_is_not_taken_for_ours(api: ApiServer) -> None:
-    api.scripts = [PodScript(endless=True)]
-
-    def replace() -> None:
-        with api.change:
-            api.change.wait_for(lambda: ("pods", "stage-merge-0-x") in api.objects)
-            api.objects["jobs", "stage-merge"]["metadata"]["uid"] = "theirs"
-
-    other = threading.Thread(target=replace)
-    other.start()
+def test_a_job_that_somebody_else_replaces_is_not_taken_for_ours(programs: Programs) -> None:
+    programs.plan(pods=[], logs=[], conditions=COMPLETE, uid="theirs")
     with pytest.raises(CommandError, match="job stage-merge was deleted by somebody else"):
         start("merge")
-    other.join()
-    assert not api.asked("DELETE jobs")
-    api.remove_job("stage-merge")
+    assert not programs.calls("delete")
 
 
-@pytest.mark.parametrize(("method", "kind"), [("POST", "jobs"), ("GET", "jobs"), ("GET", "pods")])
-def test_missing_rights_are_told_with_what_to_do(api: ApiServer, method: str, kind: str) -> None:
-    api.refused = {(method, kind): 403}
-    with pytest.raises(CommandError, match=f"{kind} is refused: User .*: your account needs the rights"):
-        start("merge")
-
-
-def test_rights_that_it_can_do_without(api: ApiServer, capsys: pytest.CaptureFixture[str]) -> None:
-    api.refused = {("POST", "persistentvolumeclaims"): 403, ("GET", "pods/log"): 403}
+def test_what_the_cluster_refuses_is_reported(programs: Programs, capfd: pytest.CaptureFixture[str]) -> None:
+    there = 'Error from server (AlreadyExists): configmaps "tools" already exists'
+    forbidden = "Error from server (Forbidden): persistentvolumeclaims is forbidden: User u cannot create"
+    plan = {"pods": [pod("x")], "logs": ["done"], "conditions": COMPLETE}
+    programs.plan(refused={"create": f"{there}\n{forbidden}"}, **plan)
     assert start("merge") == 0
-    said = capsys.readouterr().err
-    assert "PersistentVolumeClaim runs cannot be created: persistentvolumeclaims is refused" in said
-    assert "it is taken to be there" in said
-    assert "the log of stage-merge-0-x cannot be read: pods/log is refused" in said
+    said = capfd.readouterr().err
+    assert forbidden in said
+    assert "AlreadyExists" not in said
+    programs.plan(refused={"create json": 'Error from server (NotFound): namespaces "toolformer" not found'}, **plan)
+    with pytest.raises(CommandError, match=r'kubectl .* failed: .*namespaces "toolformer" not found'):
+        start("merge", "--replace")
 
 
-def test_a_namespace_that_is_missing_is_told(api: ApiServer) -> None:
-    api.refused = {("POST", "persistentvolumeclaims"): 404}
-    with pytest.raises(CommandError, match="make the namespace first"):
+def test_a_cluster_that_is_lost_is_reported(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
+    away = "The connection to the server 127.0.0.1:9 was refused"
+    programs.plan(pods=[], logs=[], conditions=COMPLETE, refused={"get pods json": away}, times=2)
+    assert start("merge") == 0, "it is asked again for a while"
+    monkeypatch.setattr(on_kubernetes, "_PATIENCE_SECONDS", 0.3)
+    programs.plan(pods=[], logs=[], refused={"get pods json": away})
+    match = f"{away}; the job goes on: kubectl -n toolformer logs -f job/stage-merge"
+    with pytest.raises(CommandError, match=match):
         start("merge")
-    assert not api.asked("POST jobs")
-
-
-def test_a_cluster_out_of_reach_is_told(api: ApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig(tmp_path, "http://127.0.0.1:9")))
-    with pytest.raises(CommandError, match=r"http://127\.0\.0\.1:9 cannot be reached .*refused.*: see kubectl"):
+    programs.plan(refused={"get job json": away})
+    with pytest.raises(CommandError, match=away):
         start("merge")
-    with pytest.raises(CommandError, match="set KUBECONFIG, or name a --context it has"):
-        start("merge", "--context", "elsewhere")
-    for wrong in ("", "no: yaml: at all"):
-        (tmp_path / "kubeconfig").write_text(wrong)
-        with pytest.raises(CommandError, match=r"^no cluster: .*: set KUBECONFIG"):
-            start("merge")
-
-
-def test_a_cluster_that_is_lost_meanwhile_is_told(api: ApiServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_kubernetes, "_PATIENCE_SECONDS", 0.5)
-    api.broken_watches = 1000
-    with pytest.raises(
-        CommandError, match="etcd is away; the job goes on: kubectl -n toolformer logs -f job/stage-merge"
-    ):
+    monkeypatch.setenv("PATH", str(programs.folder / "nothing"))
+    with pytest.raises(CommandError, match="kubectl is not installed"):
         start("merge")
 
 
-@pytest.mark.slow
-async def test_ctrl_c_deletes_the_job_and_says_so(api: ApiServer) -> None:
-    api.scripts = [PodScript(["at work"], endless=True, last_words="chunk 3 is kept")]
-    async with toolformer("jobs", "run", "annotate", "--on", "k8s") as running:
-        await running.line_with("at work", "out")
-        running.process.send_signal(signal.SIGINT)
-        assert await running.ended() == 130
-    assert "annotate was stopped; what it finished is kept" in running.log
-    assert "[shard 0] chunk 3 is kept" in running.out
-    assert not {kind for kind, _ in api.objects} & {"jobs", "pods"}
+def test_ctrl_c_deletes_the_job_and_shows_its_last_words(programs: Programs, capfd: pytest.CaptureFixture[str]) -> None:
+    programs.plan(pods=[pod("x")], logs=["at work"], endless=True)
+    with programs.pressed(signal.SIGINT, "logs"):
+        assert start("annotate") == 130
+    shown = capfd.readouterr()
+    assert shown.out.splitlines() == ["at work", "chunk 3 is kept"]
+    assert "annotate was stopped; what it finished is kept" in shown.err
+    assert programs.calls("delete", "stage-annotate", "--cascade=foreground")
 
 
 @pytest.mark.parametrize("stage", command.STAGES)
@@ -194,7 +148,7 @@ def test_what_is_printed_is_what_kubernetes_takes(
     for one in printed:
         kubernetes_validate.validate(one, kubernetes_validate.latest_version(), strict=True)
     assert [one["kind"] for one in printed].count("Job") == 1
-    assert ("Service" in {one["kind"] for one in printed}) == (stage == "finetune")
+    assert {"PersistentVolumeClaim", "ConfigMap", "Service"} <= {one["kind"] for one in printed}
 
 
 def test_a_script_gives_way_to_arguments_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
