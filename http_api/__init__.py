@@ -2,7 +2,7 @@
 web pages, and a server that drains.
 
 The gateway and the tool services share this room. It knows the web framework and nothing else of the project, so that
-``toolformer`` stays free of one (``docs/decisions/001-http-api-room.md``).
+``toolformer`` stays free of one (``docs/decisions/001-code-shared-by-http-servers.md``).
 """
 
 from http_api.body import RequestBody

@@ -54,4 +54,4 @@ def _part(file: Path, request: Request) -> Response:
 
 
 API_PAGE: Final = Page(Path(__file__).parent / "api_page", path="/docs", parts="/docs")
-"""Shows the server's ``/openapi.json`` and sends requests to try it (decision record 100)."""
+"""Shows the server's ``/openapi.json`` and sends requests to try it (decision record 024)."""

@@ -3,7 +3,7 @@
 A server cannot pause inside a sequence, so a completion is several requests, *segments*: one ends where the machine
 pauses, rolls back or takes another token than the server did, and the next continues the machine's ids. The server's
 prefix cache is what keeps that cheap. The stream is closed by us and never by a stop string of the server's, because
-only what a stream says token by token is exact (decision record 040)."""
+only what a stream says token by token is exact (decision record 012)."""
 
 from __future__ import annotations
 

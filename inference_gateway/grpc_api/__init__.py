@@ -8,5 +8,5 @@
 - ``server.py``: the server, with health and reflection, from start to drain
 
 It is imported only where a port is asked for (`GatewaySettings.grpc_port`).
-`docs/decisions/040-one-contract-two-doors.md` says why it is built this way.
+`docs/decisions/011-one-contract-for-rest-and-grpc.md` says why it is built this way.
 """

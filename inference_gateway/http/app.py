@@ -95,7 +95,7 @@ def create_app(
     gateway = Gateway(load_backend, registry, settings, metrics, keys, cache, tracing.tracer)
     rpc = None
     if settings.grpc_port is not None:
-        # Imported here: grpc costs memory, and mostly nobody asks for it (decision record 040).
+        # Imported here: grpc costs memory, and mostly nobody asks for it (decision record 011).
         from inference_gateway.grpc_api.server import GrpcServer
 
         rpc = GrpcServer(gateway, quotas, metrics, tracing.tracer)
