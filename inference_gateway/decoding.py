@@ -522,7 +522,17 @@ class DecodingMachine:
         actions.append(Done(reason, self.usage, message))
 
     def _told_end(self, token: TokenLogprob) -> list[Action]:
-        """The end of the text."""
+        """The end of the text. A stop token's own text is part of it where the request asks for that."""
+        actions: list[Action] = []
+        if self._request.include_stop and token.id not in self._vocabulary.end_ids:
+            if self._open is not None:
+                self._take_as_text(self._open, self._open.text, actions)
+            if not self.done:
+                self._append([token.id])
+                chunk = self._text.read(token.id, self._bytes(token.id), token.logprob, token.top)
+                self._pass_on(self._openings.held + chunk, actions)
+                self._openings.restore("")
+            return [*actions, *self.finish("stop")]
         actions = self.finish("stop")
         if self._tells_all:
             actions.insert(-1, Emit("", (token,)))

@@ -51,11 +51,11 @@ def _shorten(request: pb.CompletionRequest) -> None:
         del request.logit_bias[surplus]
 
 
-def _tool_names(request: pb.CompletionRequest) -> list[str]:
-    for index, value in enumerate(request.tools.values):
-        if value.WhichOneof("kind") != "string_value":
-            raise ApiError(422, f"'tools.{index}' must be a valid string", param=f"tools.{index}")
-    return [value.string_value for value in request.tools.values]
+def _tool_names(request: pb.CompletionRequest) -> list[Any]:
+    """The names; for any other value what REST refuses in the right words, since NaN has no JSON."""
+    entries = [(value.WhichOneof("kind"), value) for value in request.tools.values]
+    others: dict[str | None, Any] = {"struct_value": {}}
+    return [value.string_value if kind == "string_value" else others.get(kind) for kind, value in entries]
 
 
 def renamed(error: ApiError, request: pb.CompletionRequest) -> ApiError:

@@ -107,7 +107,9 @@ class CompletionBody(_Body):
         fail_fast=True,
         description="Tokens that end the text; one inside a call does not.",
     )
-    include_stop_str_in_output: bool | None = Field(None, description="End the text behind the stop string instead.")
+    include_stop_str_in_output: bool | None = Field(
+        None, description="End the text behind the stop string or stop token instead."
+    )
     return_token_ids: bool | None = Field(
         None, description="Give each choice the ids of its tokens, and of its prompt's."
     )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from inference_gateway.actions import Action, CallRefused, Done, Emit, Keep, Pause
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest, TokenLogprob
+from inference_gateway.core import CompletionRequest, SamplingParams, TokenLogprob
 from inference_gateway.decoding import DecodingMachine, Phase, StepRule
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
@@ -406,6 +406,24 @@ def test_a_call_right_behind_a_bracket_that_is_text() -> None:
     tokenizer, script = whole("see [" + CALL)
     seen, _ = run(tokenizer, script, ["408"])
     assert seen.text == "see [" + CALL + " 408]"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "text", "forced"),
+    [
+        (["a", " b", " c"], "a b", ()),
+        (["a", " [", "b", "c"], "a [", ()),
+        (["a[", "Q", "c"], "a[Q", ()),
+        (["a", " [", "c"], "a [", (1,)),
+        (['Say "', "\u00e9x", "c"], 'Say "\u00e9x', ()),
+    ],
+)
+def test_a_stop_token_can_be_kept(chunks: list[str], text: str, forced: tuple[int, ...]) -> None:
+    tokenizer = ChunkTokenizer([chunk.encode() for chunk in chunks])
+    sampling = SamplingParams(stop_token_ids=(tokenizer.script[1],))
+    seen, machine = run(tokenizer, tokenizer.script[:2], forced=forced, sampling=sampling, include_stop=True)
+    assert (seen.text, machine.ids) == (text, tokenizer.script[:2])
+    assert [(done.reason, done.usage.completion_tokens) for done in seen.done] == [("stop", 2)]
 
 
 class TestStop:

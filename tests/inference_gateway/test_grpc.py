@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import grpc
 import pytest
-from google.protobuf.struct_pb2 import ListValue, Value
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 from opentelemetry.sdk.trace import TracerProvider
@@ -329,10 +328,12 @@ async def test_bytes_that_are_no_message_have_a_status_an_id_and_a_count(
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
 
 
-async def test_a_number_that_is_none_among_the_tools_is_an_argument_at_fault(plain: Client) -> None:
-    tools = ListValue(values=[Value(number_value=float("nan"))])
-    refusal = await plain.refused("a", tools=tools)
-    assert (refusal.code, refusal.fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["tools.0"])
+@pytest.mark.parametrize("entry", [7, None, True, ["QA"], {"type": "function", "function": {"name": "QA"}}, "Oracle"])
+async def test_a_wrong_tool_is_refused_in_the_words_of_rest(plain: Client, entry: Any) -> None:
+    answer = await plain.gateway.http.post("/v1/completions", json={"prompt": "a", "tools": [entry]})
+    error = answer.json()["error"]
+    refusal = await plain.refused("a", tools=[entry])
+    assert (refusal.message, refusal.fields, refusal.reason) == (error["message"], [error["param"]], error["code"])
 
 
 async def test_reflection_describes_the_service(plain: Client) -> None:

@@ -267,6 +267,12 @@ async def test_the_end_of_the_text_can_be_ignored_put_off_and_moved(plain: Gatew
     [choice] = (await plain.complete("Plain:", stop_token_ids=[words[2]], return_token_ids=True))["choices"]
     assert (choice["token_ids"], choice["finish_reason"]) == (words[:2], "stop")
     assert choice["text"] == small_tokenizer().decode(words[:2])
+    kept = {"stop_token_ids": [words[2]], "include_stop_str_in_output": True}
+    [choice] = (await plain.complete("Plain:", return_token_ids=True, **kept))["choices"]
+    assert (choice["token_ids"], choice["finish_reason"]) == (words[:3], "stop")
+    assert choice["text"] == small_tokenizer().decode(words[:3]) == (await plain.stream("Plain:", **kept)).text()
+    [choice] = (await plain.complete("Plain:", include_stop_str_in_output=True, return_token_ids=True))["choices"]
+    assert choice["token_ids"] == words  # the end of the text has no text
     # A stop string that ends within the first tokens does not count.
     [choice] = (await plain.complete("Long:", stop=["on"], min_tokens=20))["choices"]
     [cut] = (await plain.complete("Long:", stop=["on"]))["choices"]

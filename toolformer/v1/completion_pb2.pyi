@@ -97,7 +97,7 @@ class CompletionRequest(_message.Message):
     frequency_penalty: _builtins.float
     """Taken off a token's logit for each time that the completion has it already, -2 to 2."""
     include_stop_str_in_output: _builtins.bool
-    """End the text behind the stop string instead."""
+    """End the text behind the stop string or the stop token instead."""
     logprobs: _builtins.int
     """Give the log probability of each token, and of that many most likely ones at its place; at most 20."""
     return_token_ids: _builtins.bool
