@@ -54,9 +54,10 @@ test-fast: setup ## the tests that take seconds
 test-containers: setup ## build the images, run the compose stack and its tests; needs a Docker engine
 	$(BIN)/python -m pytest -m containers tests/containers
 
-lint: setup ## ruff and strict types
+lint: setup ## ruff, dead code and strict types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/vulture
 	$(BIN)/mypy
 
 format: setup ## let ruff arrange the code

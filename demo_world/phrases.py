@@ -128,17 +128,6 @@ def lexicon(language: str) -> Iterator[Phrase]:
             yield Phrase(show(entry, locale), language, show(entry, english).translate(_SPACES))
 
 
-def number_of_compositions() -> int:
-    """How many compositions there are, both sides of the split together."""
-    total = 0
-    for pattern in ENGLISH.values():
-        product = 1
-        for name in _slot_names(pattern):
-            product *= values.KINDS[_kind(name)].size
-        total += product
-    return total
-
-
 def _draw(rng: random.Random, meaning: str) -> Composition:
     slots: dict[str, Any] = {}
     for name in _slot_names(ENGLISH[meaning]):

@@ -8,7 +8,6 @@ import random
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Any, Final, Literal
 
 import pycountry
@@ -47,11 +46,10 @@ _BRACKETS: Final = "()（）["
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of slot: how a value is drawn, how it is shown, and how many different ones there are."""
+    """A kind of slot: how a value is drawn and how it is shown."""
 
     draw: Callable[[random.Random], Any]
     show: Callable[[Any, Locale], str]
-    size: int
 
 
 def _countries() -> tuple[str, ...]:
@@ -83,7 +81,7 @@ def _number(rng: random.Random, most: int = 999_999) -> int:
 
 def _quantity(kind: str) -> Kind:
     units, most = _UNITS[kind], _MOST.get(kind, _MOST_OF_A_UNIT)
-    return Kind(lambda rng: (_number(rng, most), rng.choice(units)), _show_quantity, (most - 1) * len(units))
+    return Kind(lambda rng: (_number(rng, most), rng.choice(units)), _show_quantity)
 
 
 def _show_quantity(value: tuple[int, str], locale: Locale) -> str:
@@ -148,30 +146,22 @@ def _time(rng: random.Random) -> datetime.time:
     return datetime.time(rng.randint(2, 23), rng.randrange(60))
 
 
-_LIST_SIZES: Final = range(2, _MOST_IN_A_LIST + 1)
-
 KINDS: Final[Mapping[str, Kind]] = {
-    "country": Kind(_any_of(_COUNTRIES), _show_country, len(_COUNTRIES)),
-    "countries": Kind(
-        _some_of(_COUNTRIES), _show_list(_show_country), sum(comb(len(_COUNTRIES), n) for n in _LIST_SIZES)
-    ),
-    "language": Kind(_any_of(_LANGUAGES), _show_language, len(_LANGUAGES)),
-    "languages": Kind(
-        _some_of(_LANGUAGES), _show_list(_show_language), sum(comb(len(_LANGUAGES), n) for n in _LIST_SIZES)
-    ),
-    "currency": Kind(_any_of(_CURRENCIES), _show_currency, len(_CURRENCIES)),
-    "money": Kind(lambda rng: (_number(rng, 99_999), rng.choice(_CURRENCIES)), _show_money, 99_998 * len(_CURRENCIES)),
-    "number": Kind(_number, lambda value, locale: format_decimal(value, locale=locale), 999_998),
-    "year": Kind(lambda rng: rng.randint(1950, 2049), lambda value, _: str(value), 100),
-    "percent": Kind(
-        lambda rng: rng.randint(2, 99), lambda value, locale: format_percent(value / 100, locale=locale), 98
-    ),
-    "date": Kind(_day, _show_date("long"), _DAYS),
-    "fulldate": Kind(_day, _show_date("full"), _DAYS),
-    "month": Kind(lambda rng: (rng.randint(1950, 2049), rng.randint(1, 12)), _show_month, 1200),
-    "monthname": Kind(lambda rng: rng.randint(1, 12), _show_month_name, 12),
-    "weekday": Kind(lambda rng: rng.randrange(7), _show_weekday, 7),
-    "time": Kind(_time, lambda time, locale: format_time(time, "short", locale=locale), 22 * 60),
+    "country": Kind(_any_of(_COUNTRIES), _show_country),
+    "countries": Kind(_some_of(_COUNTRIES), _show_list(_show_country)),
+    "language": Kind(_any_of(_LANGUAGES), _show_language),
+    "languages": Kind(_some_of(_LANGUAGES), _show_list(_show_language)),
+    "currency": Kind(_any_of(_CURRENCIES), _show_currency),
+    "money": Kind(lambda rng: (_number(rng, 99_999), rng.choice(_CURRENCIES)), _show_money),
+    "number": Kind(_number, lambda value, locale: format_decimal(value, locale=locale)),
+    "year": Kind(lambda rng: rng.randint(1950, 2049), lambda value, _: str(value)),
+    "percent": Kind(lambda rng: rng.randint(2, 99), lambda value, locale: format_percent(value / 100, locale=locale)),
+    "date": Kind(_day, _show_date("long")),
+    "fulldate": Kind(_day, _show_date("full")),
+    "month": Kind(lambda rng: (rng.randint(1950, 2049), rng.randint(1, 12)), _show_month),
+    "monthname": Kind(lambda rng: rng.randint(1, 12), _show_month_name),
+    "weekday": Kind(lambda rng: rng.randrange(7), _show_weekday),
+    "time": Kind(_time, lambda time, locale: format_time(time, "short", locale=locale)),
     **{kind: _quantity(kind) for kind in _UNITS},
 }
 """By its name in patterns, every kind of slot."""

@@ -7,7 +7,6 @@ import sys
 from pathlib import Path
 from typing import Any, TypeVar
 
-import httpx
 import pytest
 from google.protobuf import json_format
 from google.protobuf.message import Message
@@ -15,7 +14,7 @@ from google.protobuf.message import Message
 from inference_gateway.serving.protocol import CompletionBody, ToolContext
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import gateway, serving
-from toolformer.v1 import completion_pb2, tool_call_pb2
+from toolformer.v1 import completion_pb2
 
 ROOT = Path(__file__).parents[1]
 M = TypeVar("M", bound=Message)
@@ -50,25 +49,6 @@ def assert_mapped(rest: dict[str, Any], message: M) -> M:
     assert as_json(read) == without_null(rest)
     assert json_format.Parse(json_format.MessageToJson(read), type(message)()) == read
     return read
-
-
-async def test_a_tool_service_speaks_the_mapping_of_calls() -> None:
-    call = tool_call_pb2.CallRequest(input="24 * 17", context=tool_call_pb2.CallContext(date="2026-11-20"))
-    wrong = tool_call_pb2.CallRequest(input="24 * * 17")
-    async with serving(calculator()) as url, httpx.AsyncClient(base_url=url, trust_env=False) as http:
-        answered = assert_mapped((await http.post("/call", json=as_json(call))).json(), tool_call_pb2.CallResponse())
-        assert (answered.tool, answered.input, answered.output) == ("Calculator", "24 * 17", "408")
-        assert not answered.HasField("error")
-
-        failed = assert_mapped((await http.post("/call", json=as_json(wrong))).json(), tool_call_pb2.CallResponse())
-        assert not failed.HasField("output")
-        assert failed.error.code
-        assert failed.error.message
-
-        both = as_json(tool_call_pb2.BatchRequest(calls=[wrong, call]))
-        batch = assert_mapped((await http.post("/calls", json=both)).json(), tool_call_pb2.BatchResponse())
-        assert [one.output for one in batch.calls] == ["", "408"]
-        assert [one.HasField("error") for one in batch.calls] == [True, False]
 
 
 async def test_the_gateways_calls_and_counts_are_mapped() -> None:
@@ -119,7 +99,7 @@ def test_the_mapping_of_a_request_is_a_body_that_rest_takes() -> None:
         max_calls=2,
         tool_timeout=1.5,
         show_calls=False,
-        tool_context=tool_call_pb2.CallContext(date="2026-11-20"),
+        tool_context=completion_pb2.CallContext(date="2026-11-20"),
         plain=False,
         repetition_penalty=1.5,
         min_p=0.25,

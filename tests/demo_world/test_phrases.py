@@ -16,7 +16,6 @@ from demo_world.phrases import (
     Composition,
     compositions,
     lexicon,
-    number_of_compositions,
     phrases,
 )
 from demo_world.phrases_patterns import ENGLISH, PATTERNS
@@ -47,10 +46,9 @@ def test_every_language_says_every_meaning_with_the_same_slots(language: str) ->
     }
 
 
-def test_there_are_at_least_ten_languages_and_far_more_phrases_than_can_be_learnt_by_heart() -> None:
+def test_there_are_at_least_ten_languages() -> None:
     assert len(LANGUAGES) >= 10
     assert set(LOCALES) == {*LANGUAGES, ENGLISH_CODE}
-    assert number_of_compositions() > 1_000_000_000
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from language_model.tokenizer import ByteLevelTokenizer
+from tests.support.calls import parse_call
 from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
 from toolformer.api_call import (
     ApiCall,
@@ -16,7 +17,6 @@ from toolformer.api_call import (
     call_ids,
     empty_call_ids,
     neutralise,
-    parse_call,
     scan_call,
     splice_result,
 )

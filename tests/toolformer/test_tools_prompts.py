@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from toolformer.api_call import parse_call
+from tests.support.calls import parse_call
 from toolformer.tools import Tool, ToolRegistry
 
 TOOLS = tuple(ToolRegistry.load(files=[], environ={}))

@@ -15,7 +15,8 @@ import torch
 from torch import Tensor
 
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import ApiCall, MalformedCall, call_ids, parse_call
+from tests.support.calls import parse_call
+from toolformer.api_call import ApiCall, MalformedCall, call_ids
 from toolformer.tools import Tool
 
 Model = Callable[[Sequence[int]], Tensor]

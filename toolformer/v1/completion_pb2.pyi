@@ -12,7 +12,6 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf.internal import containers as _containers
-from toolformer.v1 import tool_call_pb2 as _tool_call_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -23,6 +22,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+@_typing.final
+class CallContext(_message.Message):
+    """What the caller knows and a tool may need."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DATE_FIELD_NUMBER: _builtins.int
+    date: _builtins.str
+    """The day to take for today, YYYY-MM-DD; by default the tool's own clock."""
+    def __init__(
+        self,
+        *,
+        date: _builtins.str | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_date", b"_date", "date", b"date"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_date", b"_date", "date", b"date"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__date: _TypeAlias = _typing.Literal["date"]  # noqa: Y015
+    _WhichOneofArgType__date: _TypeAlias = _typing.Literal["_date", b"_date"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__date) -> _WhichOneofReturnType__date | None: ...
+
+Global___CallContext: _TypeAlias = CallContext  # noqa: Y015
 
 @_typing.final
 class CompletionRequest(_message.Message):
@@ -141,7 +164,7 @@ class CompletionRequest(_message.Message):
         """Names of the tools that may be called; not set: all; empty: none."""
 
     @_builtins.property
-    def tool_context(self) -> _tool_call_pb2.CallContext:
+    def tool_context(self) -> Global___CallContext:
         """What tools may be told beside a call's input."""
 
     @_builtins.property
@@ -171,7 +194,7 @@ class CompletionRequest(_message.Message):
         max_calls: _builtins.int | None = ...,
         tool_timeout: _builtins.float | None = ...,
         show_calls: _builtins.bool | None = ...,
-        tool_context: _tool_call_pb2.CallContext | None = ...,
+        tool_context: Global___CallContext | None = ...,
         plain: _builtins.bool | None = ...,
         repetition_penalty: _builtins.float | None = ...,
         min_p: _builtins.float | None = ...,

@@ -25,8 +25,6 @@ from training_jobs.records import Document
 COUNTS_FILE: Final = "counts.json"
 HELD_OUT_FILE: Final = "held_out.jsonl"
 """Texts that no tool gets: finetuning measures perplexity on them."""
-HEURISTICS: Final = ("Calculator", "Calendar", "MT")
-"""The tools that have one; every other tool gets every text."""
 ANY: Final = "any text"
 DATED: Final = "a date"
 _HELD_OUT: Final = "the same text is held out"
