@@ -8,7 +8,7 @@
 - ``jobs_run.py``: the whole pipeline of the jobs, with the services started for it
 - ``stage_run/``: one stage of it: here, in a container, on a cluster
 - ``reproduce/``: the whole loop, from texts to the table of results
-- ``complete.py``: streams a completion; ``sse.py`` reads server-sent events, ``highlight.py`` finds calls in the text
+- ``complete.py``: streams a completion; ``highlight.py`` finds calls in the text
 - ``tool_commands.py``: one call, and the table of tools
 - ``doctor.py``: the checks' frame; ``checks.py``: the checks
 - ``console.py``: what all of them print with

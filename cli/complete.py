@@ -18,8 +18,8 @@ from rich.console import Console
 from cli.components import load_registry
 from cli.console import CommandError, printable, write
 from cli.highlight import CallHighlighter
-from cli.sse import EventTooLarge, read_events
 from toolformer.credentials import gateway_credentials
+from toolformer.sse import EventTooLargeError, read_events
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -172,7 +172,7 @@ async def _print_stream(chunks: AsyncIterator[bytes], printer: CompletionPrinter
                     printer.text(choice.text)
                 notes += _notes(choice, text)
         raise CommandError("the stream ended before the completion did; the gateway's log says why")
-    except EventTooLarge as error:
+    except EventTooLargeError as error:
         raise CommandError(f"what answers is no gateway: {error}") from None
     finally:
         printer.end(notes)

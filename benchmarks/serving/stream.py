@@ -13,8 +13,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+from toolformer.sse import read_events
+
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
-_DONE = b"data: [DONE]"
 _IDLE_SECONDS = 20.0
 """A server closes connections that nobody uses; uvicorn does after 75 s here."""
 
@@ -68,20 +69,14 @@ class Connection:
             BrokenStream: if ``[DONE]`` does not come exactly once and last.
         """
         await self._head_of(request)
-        waiting, done = b"", False
-        while size := int((await self._reader.readuntil(b"\r\n"))[:-2], 16):
-            waiting += (await self._reader.readexactly(size + 2))[:-2]
-            *whole, waiting = waiting.split(b"\n\n")
-            for event in whole:
-                if done:
-                    raise BrokenStream(f"something came behind [DONE]: {event[:200]!r}")
-                done = event == _DONE
-                if event.startswith(b"data: {"):
-                    yield json.loads(event[len(b"data: ") :])
-                elif not done and not event.startswith(b":"):
-                    raise BrokenStream(f"no event: {event[:200]!r}")
-        await self._reader.readexactly(2)
-        if not done or waiting:
+        done = False
+        async for data in read_events(self._chunks()):
+            if done:
+                raise BrokenStream(f"something came behind [DONE]: {data[:200]!r}")
+            done = data == "[DONE]"
+            if not done:
+                yield json.loads(data)
+        if not done:
             raise BrokenStream("the stream ended without [DONE]")
 
     async def whole(self, request: bytes) -> dict[str, Any]:
@@ -105,6 +100,11 @@ class Connection:
         if status != 200:
             raise Refused(status, await self._body(head))
         return head
+
+    async def _chunks(self) -> AsyncIterator[bytes]:
+        while size := int((await self._reader.readuntil(b"\r\n"))[:-2], 16):
+            yield (await self._reader.readexactly(size + 2))[:-2]
+        await self._reader.readexactly(2)
 
     async def _body(self, head: bytes) -> bytes:
         length = _LENGTH.search(head)

@@ -24,9 +24,10 @@ from inference_gateway.backends.model_server import (
     ServerError,
 )
 from inference_gateway.backends.openai_survey import survey
-from inference_gateway.backends.openai_wire import Chunk, ChunkReader, Dialect, body_of, event_data, message_of
+from inference_gateway.backends.openai_wire import Chunk, ChunkReader, Dialect, body_of, message_of
 from inference_gateway.backends.pauses import Pauses
 from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.sse import EventTooLargeError, read_events
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +117,7 @@ class OpenAIServer:
         ended = False
         try:
             async with self._opened(body, headers) as response:
-                events = event_data(response.aiter_bytes())
+                events = read_events(response.aiter_bytes())
                 while not ended:
                     data = await anext(events, "[DONE]")
                     if data == "[DONE]":
@@ -130,6 +131,8 @@ class OpenAIServer:
                     async with asyncio.timeout(_REST_SECONDS):
                         while (data := await anext(events, "[DONE]")) != "[DONE]":
                             yield self._reader.read(data)
+        except EventTooLargeError as error:
+            raise ServerError(f"the model server sent nonsense: {error}") from error
         except httpx.HTTPError as error:
             if not ended:
                 raise ServerError(f"{self.url} broke off: {_said(error)}") from error

@@ -13,7 +13,7 @@ Pure, no I/O. What a chunk tells of its tokens differs from server to server (re
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,7 +29,6 @@ FORCE: Final = -BAN
 """The lowest and the highest ``logit_bias`` of OpenAI's API: one bans a token, the other leaves only those that have
 it."""
 
-_MAX_EVENT_BYTES: Final = 4 * 1024 * 1024
 _MESSAGE_CHARACTERS: Final = 300
 _ID_PREFIX: Final = "token_id:"
 
@@ -217,19 +216,3 @@ def message_of(event: Any) -> str:
         if isinstance(error, dict) and error.get(name):
             error = error[name]
     return str(error)[:_MESSAGE_CHARACTERS]
-
-
-async def event_data(chunks: AsyncIterator[bytes]) -> AsyncIterator[str]:
-    """The data of each server-sent event; these servers write one ``data:`` line an event. Comments are skipped.
-
-    Raises:
-        ServerError: for a line that does not end.
-    """
-    pending = b""
-    async for chunk in chunks:
-        *lines, pending = (pending + chunk).split(b"\n")
-        if len(pending) > _MAX_EVENT_BYTES:
-            raise ServerError(f"the model server sent a line of more than {_MAX_EVENT_BYTES:,} bytes")
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line.removeprefix(b"data:").decode(errors="replace").strip()

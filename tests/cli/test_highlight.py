@@ -1,12 +1,9 @@
 """Calls are found in a stream whatever they hold and however it is cut."""
 
-from collections.abc import AsyncIterator
-
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cli.highlight import LONGEST_CALL, CallHighlighter, Span
-from cli.sse import read_events
 from toolformer.api_call import ApiCall, neutralise
 
 NAMES = ("Calculator", "QA")
@@ -51,16 +48,3 @@ def test_a_call_that_never_ends_is_text_in_the_end() -> None:
     highlighter = CallHighlighter(NAMES, QUOTED)
     endless = "[Calculator(" + "1" * LONGEST_CALL
     assert "".join(span.text for span in highlighter.feed(endless)) == endless
-
-
-@given(st.data(), st.lists(st.text(st.characters(exclude_characters="\r\n", exclude_categories=["Cs"]), min_size=1)))
-async def test_events_are_read_however_their_bytes_are_cut(data: st.DataObject, events: list[str]) -> None:
-    wire = "".join(f": comment\nevent: x\ndata: {event}\r\n\r\n" for event in events).encode()
-    places = sorted(data.draw(st.sets(st.integers(0, len(wire)))))
-    chunks = [wire[start:end] for start, end in zip([0, *places], [*places, len(wire)], strict=True)]
-
-    async def arriving() -> AsyncIterator[bytes]:
-        for chunk in chunks:
-            yield chunk
-
-    assert [event async for event in read_events(arriving())] == events

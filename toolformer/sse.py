@@ -1,4 +1,6 @@
-"""Server-sent events, as far as completions use them: the ``data`` of each event."""
+"""Server-sent events, as far as completions use them: the ``data`` of each event.
+
+Of our own because httpx-sse has no limit to the length of an event."""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Final
 MAX_EVENT_BYTES: Final = 8 * 1024 * 1024
 
 
-class EventTooLarge(Exception):  # noqa: N818 - reads as what happened
+class EventTooLargeError(Exception):
     """An event is longer than `MAX_EVENT_BYTES`."""
 
 
@@ -18,7 +20,7 @@ async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
     Lines end at a line feed only: the characters that Unicode also counts as line ends stand unescaped in JSON.
 
     Raises:
-        EventTooLarge: the server sends an event without end.
+        EventTooLargeError: the server sends an event without end.
     """
     held, data, size = b"", list[str](), 0
     async for chunk in chunks:
@@ -33,4 +35,4 @@ async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
                 data.append(line[5:].removeprefix(b" ").decode("utf-8", "replace"))
                 size += len(line)
         if len(held) + size > MAX_EVENT_BYTES:
-            raise EventTooLarge(f"an event is longer than {MAX_EVENT_BYTES:,} bytes")
+            raise EventTooLargeError(f"an event is longer than {MAX_EVENT_BYTES:,} bytes")
