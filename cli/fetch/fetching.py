@@ -138,7 +138,7 @@ def _bring(work: _Work, client: httpx.Client, console: Console, stop: threading.
     sizes = [file.size for file in work.files]
     total = None if None in sizes else sum(size or 0 for size in sizes)
 
-    def one(file: RemoteFile, advance: Callable[[int, bool], None]) -> None:
+    def one(file: RemoteFile, advance: Callable[[int], None]) -> None:
         target = work.folder / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
         came = Transfer(client, file, target, stop=stop, advance=advance, retries=settings.retries).run()
@@ -147,7 +147,7 @@ def _bring(work: _Work, client: httpx.Client, console: Console, stop: threading.
             work.manifest.write(work.folder)
 
     with Meter(console, work.part.name, total) as meter, ThreadPoolExecutor(settings.connections) as pool:
-        futures = [pool.submit(one, file, meter.advance) for file in work.files]
+        futures = [pool.submit(one, file, meter.more) for file in work.files]
         try:
             done, _ = wait(futures, return_when=FIRST_EXCEPTION)
         except BaseException:

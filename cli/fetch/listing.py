@@ -14,7 +14,7 @@ import httpx
 from cli.console import CommandError
 from cli.fetch.catalogue import HubFiles, Part, WebFile
 from cli.fetch.digests import Digest
-from cli.fetch.transfer import PATIENT, RemoteFile, Retries, StoppedError, announced_size
+from cli.fetch.transfer import PATIENT, RemoteFile, Retries, TryAgainError, announced_size, patiently
 
 HUB_SECONDS: Final = 30.0
 """Deadline for an answer of the hub."""
@@ -106,31 +106,27 @@ class Lister:
         )
 
         api, asked = HfApi(endpoint=self._endpoint), commit or source.revision
-        for failure in range(1, self._retries.attempts + 1):
+        name, page = source.repository, f"{self._endpoint or 'https://huggingface.co'}/{source.repository}"
+
+        def ask() -> Any:
             try:
-                return api.model_info(source.repository, revision=asked, files_metadata=True, timeout=HUB_SECONDS)
+                return api.model_info(name, revision=asked, files_metadata=True, timeout=HUB_SECONDS)
             except GatedRepoError as error:
-                page = f"{self._endpoint or 'https://huggingface.co'}/{source.repository}"
-                raise CommandError(f"{source.repository} wants its licence accepted at {page}, and HF_TOKEN") from error
+                raise CommandError(f"{name} wants its licence accepted at {page}, and HF_TOKEN") from error
             except RevisionNotFoundError as error:
-                raise CommandError(f"{source.repository} has no revision {asked}") from error
+                raise CommandError(f"{name} has no revision {asked}") from error
             except RepositoryNotFoundError as error:
                 raise CommandError(
-                    f"there is no {source.repository} on the hub, or it is private: set HF_TOKEN to a token that may "
-                    "read it"
+                    f"there is no {name} on the hub, or it is private: set HF_TOKEN to a token that may read it"
                 ) from error
-            except HfHubHTTPError as error:
-                status = error.response.status_code if error.response is not None else 0
-                reason = f"status {status}" if status else str(error).splitlines()[0]
-                if status and status != 429 and status < 500:
-                    raise CommandError(f"the hub refuses to list {source.repository}: {reason}") from error
-            except (httpx2.HTTPError, OSError) as error:
-                reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-            if failure < self._retries.attempts and self._stop.wait(self._retries.wait(failure)):
-                raise StoppedError
-        raise CommandError(
-            f"the hub does not answer for {source.repository}: {reason}; check the network or HF_ENDPOINT"
-        )
+            except (HfHubHTTPError, httpx2.HTTPError, OSError) as error:
+                response = getattr(error, "response", None)
+                reason = f"status {response.status_code}" if response else str(error).partition("\n")[0] or repr(error)
+                if response and response.status_code != 429 and response.status_code < 500:
+                    raise CommandError(f"the hub refuses to list {name}: {reason}") from error
+                raise TryAgainError(reason) from error
+
+        return patiently(ask, f"the hub does not answer for {name} (HF_ENDPOINT)", self._stop, self._retries)
 
 
 def _described(source: WebFile) -> list[RemoteFile]:

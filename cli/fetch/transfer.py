@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import httpx
 
@@ -39,7 +39,7 @@ class StoppedError(Exception):
     """The transfer was told to stop; what has come stays for the next run."""
 
 
-class _InterruptedError(Exception):
+class TryAgainError(Exception):
     """This attempt failed; another may not. ``wait`` is what the server asked for, in seconds."""
 
     def __init__(self, message: str, wait: float | None = None) -> None:
@@ -74,11 +74,45 @@ class Retries:
 
 
 PATIENT: Final = Retries()
+Answer = TypeVar("Answer")
+
+
+def patiently(
+    attempt: Callable[[], Answer],
+    about: str,
+    stop: threading.Event,
+    retries: Retries = PATIENT,
+    have: Callable[[], int] = lambda: 0,
+) -> Answer:
+    """What ``attempt`` gives, tried again while the network or the server fails; an attempt after which there is more
+    than ``have`` counted before is no failure.
+
+    Raises:
+        TransferError: it cannot be had; the message begins with what it is ``about``.
+        StoppedError: ``stop`` was set.
+    """
+    failures = 0
+    while True:
+        before = have()
+        try:
+            return attempt()
+        except (httpx.TransportError, httpx.DecodingError, TryAgainError) as error:
+            failures = 0 if have() > before else failures + 1
+            if failures >= retries.attempts:
+                raise TransferError(
+                    f"{about}: {str(error) or type(error).__name__} ({failures} attempts); check the network, then "
+                    "give the same command again: it goes on where it was"
+                ) from error
+            asked = getattr(error, "wait", None)
+            if stop.wait(retries.wait(max(failures, 1)) if asked is None else min(asked, retries.longest_s)):
+                raise StoppedError from None
+        except httpx.HTTPError as error:
+            raise TransferError(f"{about}: {error}") from error
 
 
 class Transfer:
-    """Brings ``file`` to ``target``. ``advance`` is told how many bytes more (or, after a new start, less) there are,
-    and whether they came just now; ``stop`` ends it between two chunks."""
+    """Brings ``file`` to ``target``. ``advance`` is called with how many bytes more (or, after a new start, less)
+    there are; ``stop`` ends it between two chunks."""
 
     def __init__(
         self,
@@ -87,7 +121,7 @@ class Transfer:
         target: Path,
         *,
         stop: threading.Event,
-        advance: Callable[[int, bool], None] = lambda more, fresh: None,
+        advance: Callable[[int], None] = lambda more: None,
         retries: Retries = PATIENT,
     ) -> None:
         self._client, self._file, self._target = client, file, target
@@ -104,30 +138,11 @@ class Transfer:
             TransferError: it cannot be had, or is not what was published.
             StoppedError: ``stop`` was set.
         """
-        failures = 0
-        while True:
-            had = self._have()
-            try:
-                return self._attempt()
-            except (httpx.TransportError, httpx.DecodingError, _InterruptedError) as error:
-                failures = 0 if self._have() > had else failures + 1
-                reason = str(error) or type(error).__name__
-                if failures >= self._retries.attempts:
-                    raise TransferError(
-                        f"{self._file.url}: {reason} ({failures} attempts); check the network, then give the same "
-                        "command again: it goes on where it was"
-                    ) from error
-                asked = error.wait if isinstance(error, _InterruptedError) else None
-                pause = self._retries.wait(max(failures, 1)) if asked is None else min(asked, self._retries.longest_s)
-                if self._stop.wait(pause):
-                    raise StoppedError from None
-            except httpx.HTTPError as error:
-                raise TransferError(f"{self._file.url}: {error}") from error
-            except OSError as error:
-                remedy = "make room" if error.errno == errno.ENOSPC else "check the folder of --to"
-                raise TransferError(
-                    f"{self._target}: {error.strerror}; {remedy}, then give the command again"
-                ) from error
+        try:
+            return patiently(self._attempt, self._file.url, self._stop, self._retries, self._have)
+        except OSError as error:
+            remedy = "make room" if error.errno == errno.ENOSPC else "check the folder of --to"
+            raise TransferError(f"{self._target}: {error.strerror}; {remedy}, then give the command again") from error
 
     def _have(self) -> int:
         return self._partial.stat().st_size if self._partial.exists() else 0
@@ -162,18 +177,18 @@ class Transfer:
                         raise StoppedError
                     out.write(chunk)
                     self._hashing.update(chunk)
-                    self._count(self._counted + len(chunk), fresh=True)
+                    self._count(self._counted + len(chunk))
             if total is not None and self._hashing.passed != total:
-                raise _InterruptedError(f"the connection ended after {self._hashing.passed:,} of {total:,} bytes")
+                raise TryAgainError(f"the connection ended after {self._hashing.passed:,} of {total:,} bytes")
 
     def _begin(self, response: httpx.Response, have: int) -> tuple[int, int | None]:
         """From which byte on the response is, and how many the whole has."""
         status = response.status_code
         if status == 416:
             self._forget()
-            raise _InterruptedError("the server has less than what had come before; beginning anew")
+            raise TryAgainError("the server has less than what had come before; beginning anew")
         if status in _PASSING:
-            raise _InterruptedError(f"status {status}", _retry_after(response))
+            raise TryAgainError(f"status {status}", _retry_after(response))
         if status not in (200, 206):
             remedy = _REMEDIES.get(status, "try again later, or name another address in a file for --parts")
             raise TransferError(f"{self._file.url}: status {status}; {remedy}")
@@ -185,7 +200,7 @@ class Transfer:
             found = _CONTENT_RANGE.fullmatch(response.headers.get("Content-Range", ""))
             if found is None or int(found[1]) != have:
                 self._forget()
-                raise _InterruptedError("the server sent another range than it was asked for")
+                raise TryAgainError("the server sent another range than it was asked for")
             total = None if found[2] == "*" else int(found[2])
         if total is not None and self._file.size is not None and total != self._file.size:
             self._forget()
@@ -209,11 +224,11 @@ class Transfer:
         size = self._hashing.passed
         if self._file.size is not None and size != self._file.size:
             self._forget()
-            raise _InterruptedError(f"{size:,} bytes came instead of {self._file.size:,}")
+            raise TryAgainError(f"{size:,} bytes came instead of {self._file.size:,}")
         if wrong := self._hashing.wrong():
             self._forget()
             if resumed:  # the beginning may be of another file; once more, from nothing
-                raise _InterruptedError(wrong)
+                raise TryAgainError(wrong)
             raise TransferError(f"{self._file.url}: {wrong}; what came was thrown away")
         self._partial.replace(self._target)
         self._source.unlink(missing_ok=True)
@@ -226,8 +241,8 @@ class Transfer:
         self._count(0)
         return 0
 
-    def _count(self, bytes_there: int, *, fresh: bool = False) -> None:
-        self._advance(bytes_there - self._counted, fresh)
+    def _count(self, bytes_there: int) -> None:
+        self._advance(bytes_there - self._counted)
         self._counted = bytes_there
 
     def _validator(self) -> str | None:
@@ -261,20 +276,17 @@ def announced_size(client: httpx.Client, url: str, stop: threading.Event, retrie
         TransferError: there is nothing at the address, or nobody who answers.
         StoppedError: ``stop`` was set.
     """
-    for failure in range(1, retries.attempts + 1):
-        try:
-            response = client.head(url, headers={"Accept-Encoding": "identity"})
-            status, reason = response.status_code, f"status {response.status_code}"
-            if status in _REMEDIES:
-                raise TransferError(f"{url}: status {status}; {_REMEDIES[status]}")
-            if status not in _PASSING:
-                length = response.headers.get("Content-Length", "")
-                return int(length) if status == 200 and length.isdigit() else None
-        except httpx.TransportError as error:
-            reason = str(error) or type(error).__name__
-        if failure < retries.attempts and stop.wait(retries.wait(failure)):
-            raise StoppedError
-    raise TransferError(f"{url}: {reason} ({retries.attempts} attempts); check the network, then try again")
+
+    def ask() -> int | None:
+        response = client.head(url, headers={"Accept-Encoding": "identity"})
+        if response.status_code in _PASSING:
+            raise TryAgainError(f"status {response.status_code}", _retry_after(response))
+        if remedy := _REMEDIES.get(response.status_code):
+            raise TransferError(f"{url}: status {response.status_code}; {remedy}")
+        length = response.headers.get("Content-Length", "")
+        return int(length) if response.status_code == 200 and length.isdigit() else None
+
+    return patiently(ask, url, stop, retries)
 
 
 def _validator_of(response: httpx.Response) -> str | None:

@@ -38,10 +38,10 @@ def bring(file: RemoteFile, folder: Path, stop_after: int | None = None) -> Fetc
     stop = threading.Event()
     came = 0
 
-    def advance(more: int, fresh: bool) -> None:
+    def advance(more: int) -> None:
         nonlocal came
         came += more
-        if stop_after is not None and fresh and came >= stop_after:
+        if stop_after is not None and came >= stop_after:
             stop.set()
 
     with httpx.Client(follow_redirects=True, timeout=10, trust_env=False) as client:
