@@ -13,13 +13,13 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from enum import StrEnum
 from typing import Any, Final, Self, TypeVar
 
 import httpx
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
+from toolformer.retry_after import retry_after_s
 from toolformer.tools import Tool
 
 VERSION_HEADER: Final = "Tool-Version"
@@ -192,9 +192,9 @@ def check_status(response: httpx.Response, body: bytes) -> None:
     except ValidationError:
         said = None
     if status == httpx.codes.SERVICE_UNAVAILABLE:
-        retry_after_s = _retry_after(response.headers.get("Retry-After", ""))
+        wait = retry_after_s(response.headers)
         message = said.message if said else "the service cannot answer now (HTTP 503)"
-        raise Failed(ErrorCode.BUSY, message, retryable=True, retry_after_s=retry_after_s)
+        raise Failed(ErrorCode.BUSY, message, retryable=True, retry_after_s=wait)
     if said is not None:
         raise Failed(said.code, f"{said.message} (HTTP {status})")
     if response.is_redirect:
@@ -234,16 +234,3 @@ def _checked(tool: Tool, request: Request, answer: _CallAnswer) -> str | ToolErr
         return ToolError(answer.error.code, answer.error.message)
     assert answer.output is not None
     return answer.output
-
-
-def _retry_after(value: str) -> float:
-    """Seconds that a ``Retry-After`` asks for, a number of them or a date; 0 for anything else."""
-    if re.fullmatch(r"[0-9]{1,9}", value.strip()):
-        return float(value)
-    try:
-        at = parsedate_to_datetime(value)
-    except (ValueError, OverflowError):
-        return 0.0
-    if at.tzinfo is None:
-        return 0.0
-    return max(0.0, (at - dt.datetime.now(dt.UTC)).total_seconds())

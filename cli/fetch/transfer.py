@@ -18,6 +18,7 @@ import httpx
 
 from cli.fetch.digests import Digest, Hashing
 from cli.fetch.manifest import FetchedFile, Verified
+from toolformer.retry_after import retry_after_s
 
 TIMEOUT: Final = httpx.Timeout(30.0, connect=15.0)
 """Seconds without a byte, and to connect."""
@@ -42,7 +43,7 @@ class StoppedError(Exception):
 class TryAgainError(Exception):
     """This attempt failed; another may not. ``wait`` is what the server asked for, in seconds."""
 
-    def __init__(self, message: str, wait: float | None = None) -> None:
+    def __init__(self, message: str, wait: float = 0.0) -> None:
         super().__init__(message)
         self.wait = wait
 
@@ -103,8 +104,8 @@ def patiently(
                     f"{about}: {str(error) or type(error).__name__} ({failures} attempts); check the network, then "
                     "give the same command again: it goes on where it was"
                 ) from error
-            asked = getattr(error, "wait", None)
-            if stop.wait(retries.wait(max(failures, 1)) if asked is None else min(asked, retries.longest_s)):
+            asked = min(getattr(error, "wait", 0.0), retries.longest_s)
+            if stop.wait(asked or retries.wait(max(failures, 1))):
                 raise StoppedError from None
         except httpx.HTTPError as error:
             raise TransferError(f"{about}: {error}") from error
@@ -188,7 +189,7 @@ class Transfer:
             self._forget()
             raise TryAgainError("the server has less than what had come before; beginning anew")
         if status in _PASSING:
-            raise TryAgainError(f"status {status}", _retry_after(response))
+            raise TryAgainError(f"status {status}", retry_after_s(response.headers))
         if status not in (200, 206):
             remedy = _REMEDIES.get(status, "try again later, or name another address in a file for --parts")
             raise TransferError(f"{self._file.url}: status {status}; {remedy}")
@@ -280,7 +281,7 @@ def announced_size(client: httpx.Client, url: str, stop: threading.Event, retrie
     def ask() -> int | None:
         response = client.head(url, headers={"Accept-Encoding": "identity"})
         if response.status_code in _PASSING:
-            raise TryAgainError(f"status {response.status_code}", _retry_after(response))
+            raise TryAgainError(f"status {response.status_code}", retry_after_s(response.headers))
         if remedy := _REMEDIES.get(response.status_code):
             raise TransferError(f"{url}: status {response.status_code}; {remedy}")
         length = response.headers.get("Content-Length", "")
@@ -296,8 +297,3 @@ def _validator_of(response: httpx.Response) -> str | None:
         return str(etag)
     date = response.headers.get("Last-Modified")
     return None if date is None else str(date)
-
-
-def _retry_after(response: httpx.Response) -> float | None:
-    asked = response.headers.get("Retry-After", "")
-    return float(asked) if asked.isdigit() else None

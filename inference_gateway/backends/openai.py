@@ -27,6 +27,7 @@ from inference_gateway.backends.openai_survey import survey
 from inference_gateway.backends.openai_wire import Chunk, ChunkReader, Dialect, body_of, message_of
 from inference_gateway.backends.pauses import Pauses
 from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.retry_after import retry_after_s
 from toolformer.sse import EventTooLargeError, read_events
 
 log = logging.getLogger(__name__)
@@ -156,7 +157,7 @@ class OpenAIServer:
                     told = await _read_error(response)
                     if response.status_code in _REFUSALS:
                         raise RequestRefused(f"{self.url} refuses the request ({response.status_code}): {told}")
-                    problem, wait = f"answers {response.status_code}: {told}", _retry_after(response)
+                    problem, wait = f"answers {response.status_code}: {told}", retry_after_s(response.headers)
                     if response.status_code not in _TRY_AGAIN:
                         raise ServerError(f"{self.url} {problem}")
             if not await pauses.wait(at_least=wait):
@@ -184,8 +185,3 @@ def _told(response: httpx.Response) -> str:
 
 def _said(error: httpx.HTTPError) -> str:
     return str(error) or type(error).__name__
-
-
-def _retry_after(response: httpx.Response) -> float:
-    given = response.headers.get("Retry-After", "")
-    return float(given) if given.isdecimal() else 0.0

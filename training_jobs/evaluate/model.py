@@ -12,6 +12,7 @@ import httpx
 
 from toolformer.credentials import gateway_credentials
 from toolformer.names import did_you_mean, find_name
+from toolformer.retry_after import retry_after_s
 from training_jobs.evaluate.answers import Call
 from training_jobs.evaluate.conditions import Condition
 
@@ -161,7 +162,7 @@ class ServedModel:
                     raise PromptRefused(trouble)
                 if response.status_code not in _PASSING:
                     raise ModelTrouble(f"the server {self.url} refused a request: {trouble}")
-                asked_wait = _retry_after(response)
+                asked_wait = retry_after_s(response.headers)
             if attempt < self._reach.attempts:
                 await asyncio.sleep(min(max(wait, asked_wait), _LONGEST_WAIT_S))
                 wait *= 2
@@ -219,11 +220,3 @@ def _message(response: httpx.Response) -> str:
     except (ValueError, LookupError, TypeError):
         told = response.text
     return " ".join(str(told).split())[:300]
-
-
-def _retry_after(response: httpx.Response) -> float:
-    """The seconds that the server asks to wait; 0 where it does not."""
-    try:
-        return max(0.0, float(response.headers.get("Retry-After", 0)))
-    except ValueError:
-        return 0.0
