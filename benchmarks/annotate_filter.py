@@ -42,7 +42,7 @@ from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate import AnnotateSettings, Annotator
 from training_jobs.annotate.prompted import prompted
 from training_jobs.annotate.sampled import SampledCalls
-from training_jobs.filter import FilterSettings, Scorer
+from training_jobs.filter import Scorer
 from training_jobs.filter.losses import weighted_loss, window
 from training_jobs.records import Annotated, Candidate, Document
 
@@ -209,7 +209,7 @@ def compare(
             assert got == want, f"the two ways differ: {got} and {want}"
     samples = tool.max_positions * tool.max_samples
     asked = [calls_to_score(one, tokenizer, options.calls) for one in texts]
-    scorer = Scorer(bulk, tokenizer, FilterSettings(ToolRegistry([tool]), begin_of_text=True))
+    scorer = Scorer(bulk, tokenizer, ToolRegistry([tool]))
     scorer.score(asked[:1])
     scored = Measured(lambda: scorer.score(asked), device)
     plainly = Measured(lambda: [score_plainly(model, tokenizer, tool, one) for one in asked[: len(few)]], device)

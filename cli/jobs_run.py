@@ -14,14 +14,14 @@ from cli.stack import services_up
 from cli.stage_run.command import STAGES
 from cli.stage_run.command import main as run_stage
 from toolformer.names import did_you_mean
-from training_jobs.stages.__main__ import main as run_stages
-from training_jobs.stages.__main__ import make_parser
+from training_jobs.pipeline import main as run_stages
+from training_jobs.pipeline import make_parser
 
 _UP: Final = "--up"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run all stages with ``arguments``, which are those of ``training_jobs.stages``; or one, see `cli.stage_run`.
+    """Run all stages with ``arguments``, which are those of ``training_jobs.pipeline``; or one, see `cli.stage_run`.
 
     Raises:
         CommandError: if the services do not start, or the one stage cannot be.

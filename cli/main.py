@@ -319,16 +319,18 @@ _forward(
     "--out RUN", "--setting short --out RUN",
 )  # fmt: skip
 _forward(
-    jobs, "corpus", "training_jobs.corpus", "Write or read plain texts, and keep for each tool what is worth it.",
+    jobs, "corpus", "training_jobs.corpora.web", "Write or read plain texts, and keep for each tool what is worth it.",
     "generate --help", "texts.jsonl --run RUN",
 )  # fmt: skip
-_forward(jobs, "base", "training_jobs.base", "Texts and ids that the small base model is trained on.", "--out DIR")
 _forward(
-    jobs, "copying", "training_jobs.base.copying", "Whether a base model copies: if not, no call helps it.",
+    jobs, "base", "training_jobs.corpora.base", "Texts and ids that the small base model is trained on.", "--out DIR"
+)
+_forward(
+    jobs, "copying", "training_jobs.corpora.base.copying", "Whether a base model copies: if not, no call helps it.",
     "--model models/base",
 )  # fmt: skip
 _forward(
-    jobs, "demonstrations", "training_jobs.demonstrations.corpus", "Texts with known calls, executed and encoded.",
+    jobs, "demonstrations", "training_jobs.corpora.demonstrations", "Texts with known calls, executed and encoded.",
     "--out DIR --documents 200",
 )  # fmt: skip
 _forward(

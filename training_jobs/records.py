@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime as dt
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, Self, cast
 
@@ -178,3 +179,8 @@ def _rounded(name: str, value: float) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{name} must be a finite number, not {value}")
     return round(float(value), _DECIMALS) + 0.0  # -0.0 + 0.0 is 0.0
+
+
+def says(output: str, answer: str) -> bool:
+    """Whether ``answer`` stands in ``output`` as whole words or a whole number."""
+    return re.search(rf"(?<![\w.,]){re.escape(answer)}(?![\w]|[.,]\d)", output) is not None

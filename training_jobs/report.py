@@ -14,12 +14,12 @@ from pathlib import Path
 from rich.console import Console
 
 from toolformer.tools import ToolRegistry
+from training_jobs.errors import StageError
+from training_jobs.merge.job import report_tools
 from training_jobs.merge.precision import measure, printed
 from training_jobs.merge.writing import read_rule
-from training_jobs.stages.command import run_command, run_folder, stage_parser
-from training_jobs.stages.errors import StageError
-from training_jobs.stages.merging import report_tools
-from training_jobs.stages.parts import write_whole
+from training_jobs.options import run_command, run_folder, stage_parser
+from training_jobs.runner.parts import write_whole
 
 _EXAMPLES = """
 toolformer jobs report --run RUN

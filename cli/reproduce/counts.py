@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from training_jobs.merge.writing import SUMMARY
-from training_jobs.stages.folder import RunFolder
+from training_jobs.run_folder import RunFolder
 
 Counts = dict[str, Any]
 

@@ -15,7 +15,7 @@ from cli.components import usable_cpus
 from cli.doctor import project_version
 from cli.reproduce.marks import Marks
 from cli.reproduce.plan import Step
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 MANIFEST: Final = "manifest.json"
 _PROJECT: Final = Path(__file__).parents[2]

@@ -19,7 +19,7 @@ from typing import Any, Literal
 from cli.console import CommandError
 from cli.reproduce.plan import Step
 from toolformer.model_files.digests import file_digest
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 State = Literal["done", "begun", "open"]
 

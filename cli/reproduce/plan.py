@@ -11,11 +11,11 @@ from cli.components import usable_cpus
 from cli.reproduce import counts
 from cli.reproduce.models import LoopModel, Size
 from cli.reproduce.settings import LANGUAGE_ID, Setting
-from training_jobs.corpus.generated import SHARD_DOCUMENTS, TRUTH_FILE
+from training_jobs.corpora.web.generated import SHARD_DOCUMENTS, TRUTH_FILE
 from training_jobs.evaluate.scaling import AVERAGED
 from training_jobs.evaluate.suites import named
-from training_jobs.merge.writing import DOCUMENTS, SUMMARY, WITH_CALLS, WITHOUT_CALLS
-from training_jobs.stages.folder import RunFolder
+from training_jobs.merge.writing import DOCUMENTS, SUMMARY, WITHOUT_CALLS
+from training_jobs.run_folder import WITH_CALLS, RunFolder
 
 _MERGED = (WITH_CALLS, WITHOUT_CALLS, DOCUMENTS, SUMMARY)
 _WEIGHTS = ("model.safetensors", "config.json", "tokenizer.json")
@@ -109,7 +109,7 @@ class _Plan:
         return Step(
             "base-corpus",
             "write and encode what base models read",
-            "training_jobs.base",
+            "training_jobs.corpora.base",
             ("--out", out, "--texts", str(self.setting.base_texts), "--seed", str(self.setting.seed)),
             (out / "tokenizer.json", out / "tokens.safetensors", out / "manifest.json"),
             services=True,
@@ -121,7 +121,7 @@ class _Plan:
         return Step(
             name,
             title,
-            "training_jobs.corpus",
+            "training_jobs.corpora.web",
             ("generate", "--out", out, "--documents", str(documents), "--seed", str(self.setting.seed + seed), *more),
             (*_shards(out, documents), out / TRUTH_FILE),
             counts=lambda: {"documents": documents},
@@ -180,7 +180,7 @@ class _Plan:
         return Step(
             name,
             title,
-            "training_jobs.stages",
+            "training_jobs.pipeline",
             (*texts, "--run", folder.path, "--model", teacher, *_options(numbers), *self._strictness(tau)),
             tuple(folder.merged / file for file in _MERGED),
             how=("--workers", str(usable_cpus())),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.command import is_listening, run
-from tests.training_jobs.stages.tiny_run import write_model
+from tests.training_jobs.runner.tiny_run import write_model
 
 SHORT = """
 [Calculator]

@@ -15,7 +15,7 @@ from language_model.checkpoint import save as save_model
 from language_model.gptj import GPTJ
 from tests.cli.command import gone, is_listening, kill, run, toolformer
 from tests.support.models import SMALL
-from training_jobs.tokenizer import save_tokenizer, train_tokenizer
+from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 ONE_THREAD = {"OMP_NUM_THREADS": "1"}

@@ -19,10 +19,10 @@ from services.question_answering.t5 import T5Config
 from services.translation.app import BUNDLED as TRANSLATION
 from toolformer.model_files.digests import SUMS, DamagedError, check, forget, record
 from toolformer.model_files.fasttext import why_unusable
-from training_jobs.corpus.language_id import FastTextLanguages
-from training_jobs.stages.chunks import plan
-from training_jobs.stages.errors import StageError
-from training_jobs.stages.parts import Parts
+from training_jobs.corpora.web.language_id import FastTextLanguages
+from training_jobs.errors import StageError
+from training_jobs.runner.chunks import plan
+from training_jobs.runner.parts import Parts
 
 MODELS = Path(__file__).parents[2] / "models"
 ABSURD: dict[str, Any] = {

@@ -13,7 +13,7 @@ from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, scan_call, splice_result
 from toolformer.tools import ToolRegistry
-from training_jobs.tokenizer import CALL_MARKS
+from training_jobs.pretrain.tokenizer import CALL_MARKS
 
 MODEL = Path(__file__).parents[2] / "models" / "gptj-tools"
 LARGEST_MB = 20

@@ -17,7 +17,7 @@ from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
 from tests.training_jobs import plain_way
 from tests.training_jobs.calling_models import CALLS, QUOTED, calling_model, logits_of
 from toolformer.tools import Tool, ToolRegistry
-from training_jobs.filter import FilterSettings, Scorer, Thresholds, judge
+from training_jobs.filter import Scorer, ScoreSettings, Thresholds, judge
 from training_jobs.filter.losses import WEIGHTS
 from training_jobs.records import Annotated, Candidate, Document, WithoutResult
 
@@ -54,7 +54,7 @@ def test_losses_equal_the_plain_way(
 ) -> None:
     tokenizer = vocabulary()
     tools: dict[str, Tool] = {"A": CALLS, "B": QUOTED.model_copy(update={"name": "B"})}
-    settings = FilterSettings(ToolRegistry(tools.values()), begin_of_text, without_result)
+    registry, settings = ToolRegistry(tools.values()), ScoreSettings(begin_of_text, without_result)
     for seed in range(1 if vocabulary is gpt2_tokenizer else 2):
         rng = random.Random(seed)
         model = calling_model(tokenizer, seed)
@@ -64,7 +64,7 @@ def test_losses_equal_the_plain_way(
             for n, text in enumerate(texts)
             for name in tools
         ]
-        scored = Scorer(bulk(model, tokenizer), tokenizer, settings).score(annotated)
+        scored = Scorer(bulk(model, tokenizer), tokenizer, registry, settings).score(annotated)
         for before, after in zip(annotated, scored, strict=True):
             for asked, got in zip(before.candidates, after.candidates, strict=True):
                 assert asked.output is not None
@@ -84,7 +84,7 @@ def test_losses_equal_the_plain_way(
 
 
 def test_the_papers_second_loss_is_the_default() -> None:
-    assert FilterSettings(ToolRegistry([])).without_result == "empty"
+    assert ScoreSettings().without_result == "empty"
 
 
 def test_the_weights_are_the_papers() -> None:
@@ -94,8 +94,7 @@ def test_the_weights_are_the_papers() -> None:
 class TestWhatCannotBeScored:
     def score(self, *candidates: Candidate, text: str = "one two three") -> tuple[Candidate, ...]:
         tokenizer = small_tokenizer()
-        settings = FilterSettings(ToolRegistry([CALLS]))
-        scorer = Scorer(calling_model(tokenizer, 0), tokenizer, settings)
+        scorer = Scorer(calling_model(tokenizer, 0), tokenizer, ToolRegistry([CALLS]))
         [scored] = scorer.score([Annotated(Document("1", text), "A", candidates)])
         assert all(c.loss_empty is None and c.gain is None for c in scored.candidates)
         return judge(scored, Thresholds.of(CALLS)).candidates

@@ -15,7 +15,7 @@ from tests.training_jobs.calling_models import CALLS, calling_model
 from tests.training_jobs.vllm_server import ServerState, vllm_server
 from toolformer.tools import ToolRegistry
 from training_jobs.annotate import Annotator
-from training_jobs.filter import FilterSettings, Scorer
+from training_jobs.filter import Scorer
 from training_jobs.records import Annotated, Document
 
 TOKENIZER = small_tokenizer()
@@ -84,9 +84,9 @@ def test_losses_are_those_of_the_model_at_hand(remote: BulkServer) -> None:
         for one in annotated_here()
     ]
     assert any(one.candidates for one in asked)
-    settings = FilterSettings(ToolRegistry([CALLS]), begin_of_text=True)
-    here = Scorer(MODEL, TOKENIZER, settings).score(asked)
-    there = Scorer(remote, TOKENIZER, settings).score(asked)
+    tools = ToolRegistry([CALLS])
+    here = Scorer(MODEL, TOKENIZER, tools).score(asked)
+    there = Scorer(remote, TOKENIZER, tools).score(asked)
     for want, got in zip(here, there, strict=True):
         for a, b in zip(want.candidates, got.candidates, strict=True):
             for name in ("loss_empty", "loss_call", "loss_result"):

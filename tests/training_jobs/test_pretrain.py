@@ -16,9 +16,9 @@ import torch
 from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from training_jobs.batches import Tokens, batches_from, epoch_batches, make_batch
-from training_jobs.pretrain import Precision, Recipe, batch_loss, main, pretrain
-from training_jobs.tokenizer import save_tokenizer, train_tokenizer
+from training_jobs.pretrain.loop import Precision, Recipe, batch_loss, main, pretrain
+from training_jobs.pretrain.rows import Tokens, batches_from, epoch_batches, make_batch
+from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 
 TINY = Recipe(
     steps=24,
@@ -119,7 +119,7 @@ def test_another_recipe_does_not_go_on_with_this_run(corpus: Path, tmp_path: Pat
 def test_a_missing_corpus_is_named_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--corpus", str(tmp_path / "none"), "--out", str(tmp_path / "run"), "--steps", "1"])
-    assert "training_jobs.demonstrations.corpus" in capsys.readouterr().err
+    assert "training_jobs.corpora.demonstrations" in capsys.readouterr().err
 
 
 def test_the_rate_warms_up_and_falls_along_a_cosine() -> None:

@@ -21,8 +21,8 @@ from tests.training_jobs.servers import serve
 from training_jobs.evaluate.options import parser as evaluate_parser
 from training_jobs.finetune.__main__ import main as finetune
 from training_jobs.finetune.__main__ import make_parser as finetune_parser
-from training_jobs.stages.__main__ import main as stages
-from training_jobs.stages.__main__ import make_parser as stages_parser
+from training_jobs.pipeline import main as stages
+from training_jobs.pipeline import make_parser as stages_parser
 
 ROOT = Path(__file__).parents[2]
 

@@ -10,7 +10,7 @@ from tokenizers import Tokenizer
 
 from demo_world.texts import documents
 from language_model.tokenizer import ByteLevelTokenizer
-from training_jobs.tokenizer import CALL_MARKS, VOCAB_SIZE, save_tokenizer, train_tokenizer
+from training_jobs.pretrain.tokenizer import CALL_MARKS, VOCAB_SIZE, save_tokenizer, train_tokenizer
 
 
 def texts() -> list[str]:

@@ -11,10 +11,11 @@ import argparse
 from collections.abc import Sequence
 
 from toolformer.tools import ToolRegistry
-from training_jobs.stages.annotating import CHUNK, add_proposing, annotate_tools
-from training_jobs.stages.command import add_running, run_command, run_folder, running, stage_parser
-from training_jobs.stages.models import add_model, model_choice
-from training_jobs.stages.rounds import is_later_round
+from training_jobs.annotate.annotator import AnnotateSettings
+from training_jobs.annotate.job import CHUNK, annotate_tools
+from training_jobs.model_choice import add_model, model_choice
+from training_jobs.options import add_running, run_command, run_folder, running, stage_parser
+from training_jobs.settings import add_settings, read_settings
 
 _EXAMPLES = """
 toolformer jobs annotate --run RUN --model models/base
@@ -30,8 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "Ask a model, with each tool's few-shot prompt, where calls may stand in the texts of RUN/corpus and which.",
         _EXAMPLES,
     )
-    parser.add_argument("--seed", type=int, default=0, help="of the samples; the same seed gives the same bytes")
-    add_proposing(parser)
+    add_settings(parser, AnnotateSettings)
     add_model(parser)
     add_running(parser, chunk=CHUNK)
     run_command(parser, _run, arguments)
@@ -43,13 +43,9 @@ def _run(options: argparse.Namespace) -> None:
         folder,
         folder.tools("corpus", registry, options.tools),
         running(options),
-        model=model_choice(options),
-        seed=options.seed,
-        temperature=options.temperature,
-        batch_tokens=options.batch_tokens,
-        begin_of_text=options.begin_of_text,
-        before_words=options.before_words,
-        earlier_calls=registry if is_later_round(folder) else None,
+        model_choice(options),
+        read_settings(AnnotateSettings, options),
+        earlier_calls=registry if folder.is_later_round else None,
         chunk_documents=options.chunk,
     )
 

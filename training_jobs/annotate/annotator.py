@@ -17,6 +17,7 @@ from training_jobs.annotate.earlier_calls import outside
 from training_jobs.annotate.prompted import Position, PromptedDocument, begins_word, prompted
 from training_jobs.annotate.sampled import REPEATED, SampledCalls
 from training_jobs.records import Annotated, Candidate, Document
+from training_jobs.settings import positive, setting
 
 NOT_READ = "tokens beyond the model's length"
 """Not a reason to drop a call: how much of the text's end the model had no room for."""
@@ -26,18 +27,17 @@ NOT_READ = "tokens beyond the model's length"
 class AnnotateSettings:
     """How a model annotates; what belongs to a tool (its prompt, ``tau_s``, ``k``, ``m``) is in the registry.
 
-    ``batch_tokens``: tokens of documents that are read together, padding and all; memory grows with it.
-    ``temperature``: of the samples. ``begin_of_text``: whether the prompt stands behind the model's begin-of-text
-    token; Llama and others expect that, GPT-J does not need it. ``before_words``: only where a word begins, for a
-    vocabulary that spells most words and all numbers with several tokens; the paper tries every token, which GPT-J's
-    vocabulary makes nearly the same. ``earlier_calls``: the tools whose calls may stand in
-    the texts already, from an earlier round; none is put inside one."""
+    ``batch_tokens`` counts padding; memory grows with it. Llama and others expect ``begin_of_text``, GPT-J does not
+    need it. ``before_words`` is for a vocabulary that spells most words and all numbers with several tokens; the paper
+    tries every token, which GPT-J's vocabulary makes nearly the same."""
 
-    batch_tokens: int = 8_192
-    temperature: float = 1.0
-    begin_of_text: bool = False
-    earlier_calls: ToolRegistry | None = None
-    before_words: bool = False
+    temperature: float = setting(1.0, "of the samples")
+    batch_tokens: int = setting(8_192, "tokens of documents that are annotated together", kind=positive)
+    begin_of_text: bool = setting(False, "put the model's begin-of-text token before the prompt")
+    before_words: bool = setting(
+        False, "calls only where a word begins, for a vocabulary of very short tokens (the bundled models')"
+    )
+    seed: int = setting(0, "of the samples; the same seed gives the same bytes")
 
     def __post_init__(self) -> None:
         if self.batch_tokens < 1 or not 0 < self.temperature < math.inf:
@@ -48,15 +48,21 @@ class Annotator:
     """Asks a model for calls of one tool. The prompt is computed when this is made, for all documents to come."""
 
     def __init__(
-        self, model: AnyModel, tokenizer: ByteLevelTokenizer, tool: Tool, settings: AnnotateSettings | None = None
+        self,
+        model: AnyModel,
+        tokenizer: ByteLevelTokenizer,
+        tool: Tool,
+        settings: AnnotateSettings | None = None,
+        earlier_calls: ToolRegistry | None = None,
     ) -> None:
-        """Read ``tool``'s prompt with ``model``.
+        """Read ``tool``'s prompt with ``model``. ``earlier_calls``: the tools whose calls may be in the texts already,
+        from an earlier round; no call is put inside one.
 
         Raises:
             ValueError: if the vocabulary cannot open a call with one token, the model has no begin-of-text token but
                 one is asked for, or the prompt leaves no room in the model's positions.
         """
-        self._settings = settings or AnnotateSettings()
+        self._settings, self._earlier_calls = settings or AnnotateSettings(), earlier_calls
         self._model = as_bulk(model, tokenizer)
         self._tokenizer, self._tool = tokenizer, tool
         opening = opening_id(tokenizer)
@@ -74,14 +80,16 @@ class Annotator:
             )
         self._prompt = self._model.hold(prompt)
 
-    def annotate(self, documents: Sequence[Document], *, seed: int) -> list[Annotated]:
+    def annotate(self, documents: Sequence[Document], *, seed: int | None = None) -> list[Annotated]:
         """``documents`` in their order, each with the calls that the model proposes.
 
         A position is kept if a call starts there with a probability above ``tau_s``, at most the ``k`` likeliest of a
         document; of ``m`` samples at each, those that are calls with an input of their own become candidates. Of a
         text too long for the model only the beginning is annotated, and ``dropped`` says how many tokens were not.
 
-        Every sample draws from a random stream of its own, keyed by seed, document, tool, position and number."""
+        Every sample draws from a random stream of its own, keyed by seed (by default the settings'), document, tool,
+        position and number."""
+        seed = self._settings.seed if seed is None else seed
         asked = [self._prompted(document.text) for document in documents]
         annotated = [Annotated(document, self._tool.name) for document in documents]
         readable = [index for index, document in enumerate(asked) if document is not None]
@@ -98,7 +106,7 @@ class Annotator:
         if asked is None:
             return None
         positions = asked.positions
-        if (tools := self._settings.earlier_calls) is not None:
+        if (tools := self._earlier_calls) is not None:
             free = outside(text, tools)
             positions = tuple(position for position in positions if free[position.offset])
         if self._settings.before_words:

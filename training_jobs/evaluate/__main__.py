@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from training_jobs.errors import StageError
 from training_jobs.evaluate.conditions import conditions
 from training_jobs.evaluate.example import Example, SuiteError
 from training_jobs.evaluate.model import ModelTrouble, Reach, ServedModel
@@ -32,9 +33,8 @@ from training_jobs.evaluate.run import Answers, Asking, ask_all
 from training_jobs.evaluate.scores import score
 from training_jobs.evaluate.suites import FILE_TABLE, SUITES, TEXTS, Suite, named, sample, suite_of_file
 from training_jobs.evaluate.texts import measure, texts_of
-from training_jobs.stages.errors import StageError
-from training_jobs.stages.models import ModelChoice
-from training_jobs.stages.parts import write_whole
+from training_jobs.model_choice import ModelChoice
+from training_jobs.runner.parts import write_whole
 
 _SETTINGS: Final = "settings.json"
 

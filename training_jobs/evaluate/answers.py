@@ -10,7 +10,7 @@ from typing import IO, Self
 
 from training_jobs.evaluate.example import Example, SuiteError
 from training_jobs.records import Record, RecordError
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 
 @dataclass(frozen=True, slots=True)

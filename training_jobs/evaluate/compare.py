@@ -21,7 +21,7 @@ from training_jobs.evaluate.page import write_page
 from training_jobs.evaluate.printing import print_tables
 from training_jobs.evaluate.run import Answers, answers_path
 from training_jobs.evaluate.scaling import write_figure
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.run import MAX_TOKENS
 from training_jobs.evaluate.suites import SETS, SUITES, TEXTS
-from training_jobs.stages.command import positive
+from training_jobs.settings import positive
 
 GATEWAY: Final = "http://127.0.0.1:8080"
 COUNT: Final = 100

@@ -12,7 +12,7 @@ from training_jobs.evaluate.conditions import Condition
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.perplexity import TextLoss
 from training_jobs.evaluate.scores import Score
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 RESULTS: Final = "results.json"
 

@@ -19,7 +19,7 @@ from training_jobs.evaluate.example import Example, Prompts
 from training_jobs.evaluate.model import Completion, ModelTrouble, PromptRefused, RequestFailed, ServedModel
 from training_jobs.evaluate.prompts import prompt_of
 from training_jobs.evaluate.suites import Suite
-from training_jobs.stages.progress import StageProgress
+from training_jobs.runner.progress import StageProgress
 
 MAX_TOKENS: Final = 128
 """Tokens the model may make for one question: a call that quotes a whole sentence, and the answer."""

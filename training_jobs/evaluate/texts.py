@@ -20,8 +20,8 @@ from training_jobs.evaluate.perplexity import TextLoss, text_losses
 from training_jobs.evaluate.readers.texts import PlainText, read_ccnet, read_wikitext
 from training_jobs.evaluate.suites import TEXTS, find_files
 from training_jobs.records import Record, RecordError
-from training_jobs.stages.parts import write_whole
-from training_jobs.stages.progress import StageProgress
+from training_jobs.runner.parts import write_whole
+from training_jobs.runner.progress import StageProgress
 
 CCNET_TEXTS: Final = 10_000
 """Documents of CCNet in the paper's table 8."""

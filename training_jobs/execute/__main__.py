@@ -14,9 +14,10 @@ from collections.abc import Sequence
 
 from toolformer.cache_settings import CacheSettings
 from toolformer.tools import ToolRegistry
-from training_jobs.execute.asking import PATIENCE_S
-from training_jobs.stages.command import add_running, finite, positive, run_command, run_folder, running, stage_parser
-from training_jobs.stages.executing import CHUNK, execute_tools
+from training_jobs.execute.asking import ExecuteSettings
+from training_jobs.execute.job import CHUNK, execute_tools
+from training_jobs.options import add_running, run_command, run_folder, running, stage_parser
+from training_jobs.settings import add_settings, read_settings
 
 _EXAMPLES = """
 toolformer jobs execute --run RUN
@@ -33,10 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "error; a service that is away is waited for, and none of its documents is lost.",
         _EXAMPLES,
     )
-    parser.add_argument("--concurrency", type=positive, default=4, help="batches of calls under way at once (4)")
-    parser.add_argument(
-        "--patience", type=finite, default=PATIENCE_S, metavar="SECONDS", help="how long to wait for a service (600)"
-    )
+    add_settings(parser, ExecuteSettings)
     add_running(parser, chunk=CHUNK)
     run_command(parser, _run, arguments)
 
@@ -47,9 +45,8 @@ def _run(options: argparse.Namespace) -> None:
         folder,
         folder.tools("annotate", registry, options.tools),
         running(options),
-        concurrency=options.concurrency,
-        patience_s=options.patience,
-        cache=CacheSettings.read(os.environ),
+        read_settings(ExecuteSettings, options),
+        CacheSettings.read(os.environ),
         chunk_documents=options.chunk,
     )
 

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from toolformer.tool_client import ErrorCode, ToolClient, ToolError, ToolResult
 from toolformer.tools import Tool
-from training_jobs.stages.errors import StageError
-from training_jobs.stages.work import Say
+from training_jobs.errors import StageError
+from training_jobs.runner.work import Say
+from training_jobs.settings import positive, setting
 
 UNSAID: Final = frozenset({ErrorCode.CIRCUIT_OPEN, ErrorCode.BUSY})
 """The service was not asked, or does not answer anybody now."""
@@ -35,11 +37,18 @@ that is most often the weather, but there are calls that end a service each time
 MANY: Final = 8
 """Calls all answered in a broken way, and none otherwise: that is no tool service of ours."""
 
-PATIENCE_S: Final = 600.0
-"""Seconds for which a service that is away is waited for."""
-
 _LOOK_EVERY_S: Final = 1.0
 _SAY_EVERY_S: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteSettings:
+    """How services are asked; no part of the output depends on it."""
+
+    concurrency: int = setting(4, "batches of calls under way at once", kind=positive)
+    patience_s: float = setting(
+        600.0, "how long to wait for a service that is away", flag="--patience", metavar="SECONDS"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +69,7 @@ class Asking:
         client: the client, on the event loop that this is used on.
         tool: the tool.
         say: tells people that the service is waited for, and that it is back.
-        concurrency: batches under way at once.
-        patience_s: seconds for which the service is waited for.
+        how: how the service is asked.
         clock: seconds on a clock that never goes back.
     """
 
@@ -70,13 +78,11 @@ class Asking:
         client: ToolClient,
         tool: Tool,
         say: Say,
+        how: ExecuteSettings,
         *,
-        concurrency: int = 4,
-        patience_s: float = PATIENCE_S,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client, self._tool, self._say = client, tool, say
-        self._concurrency, self._patience_s, self._clock = concurrency, patience_s, clock
+        self._client, self._tool, self._say, self._how, self._clock = client, tool, say, how, clock
         self.asked = 0
         """Calls that the service answered, those out of the cache left out."""
         self.waited_s = 0.0
@@ -118,7 +124,7 @@ class Asking:
         if not questions:
             return {}
         inputs, dates = [question.input for question in questions], [question.date for question in questions]
-        results = await self._client.call_many(self._tool.name, inputs, dates=dates, concurrency=self._concurrency)
+        results = await self._client.call_many(self._tool.name, inputs, dates=dates, concurrency=self._how.concurrency)
         return {question: self._outcome(result) for question, result in zip(questions, results, strict=True)}
 
     async def _alone(self, question: Question) -> Outcome:
@@ -146,12 +152,12 @@ class Asking:
                 return
             waited = self._clock() - began
             reason = state.reason or "its circuit is open"
-            if waited >= self._patience_s:
+            if waited >= self._how.patience_s:
                 raise StageError(
                     f"{reason}; waited {waited:.0f} s for it. What was done is kept: start the service and run again"
                 )
             if first or self._clock() - said >= _SAY_EVERY_S:
-                self._say(f"waiting for {self._tool.name}, {self._patience_s - waited:.0f} s at most: {reason}")
+                self._say(f"waiting for {self._tool.name}, {self._how.patience_s - waited:.0f} s at most: {reason}")
                 first, said = False, self._clock()
             await asyncio.sleep(_LOOK_EVERY_S)
 
@@ -159,3 +165,30 @@ class Asking:
 def is_settled(outcome: Outcome) -> bool:
     """Whether this is what the service says of the call; else nothing is known of it."""
     return isinstance(outcome, str) or outcome.code not in UNSAID | DOUBTFUL
+
+
+async def check_services(client: ToolClient, tools: Iterable[str]) -> None:
+    """Ask every tool's service whether it is ready.
+
+    Raises:
+        StageError: naming the services that are not, and the remedy.
+    """
+    reasons = {name: state.reason for name in tools if not (state := await client.ready(name))}
+    if reasons:
+        listed = "; ".join(f"{name}: {reason}" for name, reason in reasons.items())
+        raise StageError(f"{listed}. Start the tool services first (toolformer up)")
+
+
+async def ask_all(client: ToolClient, tool: Tool, questions: Sequence[Question], how: ExecuteSettings) -> list[Outcome]:
+    """What the tool says of each question, an output or the service's own error. A service that is away is waited for
+    as in the stage ``execute``; a call that it does not answer even alone stops the job, for the texts come from a
+    generator: none is such that a sound service breaks at it, and a corpus must not depend on what a service did today.
+
+    Raises:
+        StageError: if the service stays away for longer than its patience, or does not answer a call.
+    """
+    outcomes = await Asking(client, tool, lambda line: print(line, file=sys.stderr), how).ask(questions)
+    for question, outcome in zip(questions, outcomes, strict=True):
+        if isinstance(outcome, ToolError) and not is_settled(outcome):
+            raise StageError(f"{tool.name}({question.input}): {outcome.code}: {outcome.message}; look at its log")
+    return outcomes

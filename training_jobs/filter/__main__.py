@@ -10,16 +10,23 @@ without a model only that, it judges these: ``RUN/filter/<Tool>.jsonl``.
 from __future__ import annotations
 
 import argparse
-import math
 from collections.abc import Sequence
-from typing import get_args
+from dataclasses import replace
 
 from toolformer.tools import ToolRegistry
-from training_jobs.records import WithoutResult
-from training_jobs.stages.command import add_running, finite, run_command, run_folder, running, stage_parser
-from training_jobs.stages.errors import StageError
-from training_jobs.stages.models import add_model, model_choice
-from training_jobs.stages.scoring import SCORE_CHUNK, Strictness, judge_tools, measured_costs, score_tools
+from training_jobs.errors import StageError
+from training_jobs.filter.job import (
+    SCORE_CHUNK,
+    add_strictness,
+    judge_tools,
+    measured_costs,
+    read_strictness,
+    score_tools,
+)
+from training_jobs.filter.scorer import ScoreSettings
+from training_jobs.model_choice import add_model, model_choice
+from training_jobs.options import add_running, run_command, run_folder, running, stage_parser
+from training_jobs.settings import read_settings
 
 _EXAMPLES = """
 toolformer jobs filter --run RUN --model models/base --workers 2
@@ -43,48 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     run_command(parser, _run, arguments)
 
 
-def add_strictness(parser: argparse.ArgumentParser) -> None:
-    """Options that say what a call must gain."""
-    group = parser.add_argument_group("what a call must gain")
-    group.add_argument(
-        "--tau", nargs="+", type=_tau, default=[], metavar="NATS|TOOL=NATS", help="tau_f, in place of the registry's"
-    )
-    group.add_argument(
-        "--cost-weight", type=finite, default=0.0, help="lambda: nats for each unit of a call's cost (0)"
-    )
-    group.add_argument(
-        "--cost",
-        choices=("registry", "measured"),
-        default="registry",
-        help="costs from the registry, or from how long the calls of RUN/execute took, the calculator's being 1",
-    )
-    group.add_argument(
-        "--given-inputs",
-        action="store_true",
-        help="keep a call only if the numbers of its input (of MT's the whole input) stand in the text before it",
-    )
-    group.add_argument(
-        "--no-begin-of-text", action="store_true", help="texts do not stand behind the model's begin-of-text token"
-    )
-    group.add_argument(
-        "--without-result",
-        choices=get_args(WithoutResult),
-        default="empty",
-        help="what a result is compared with besides no call at all: empty, the paper's [name(input) -> ], or closed, "
-        "[name(input)] (%(default)s)",
-    )
-
-
-def strictness(options: argparse.Namespace, registry: ToolRegistry, costs: dict[str, float]) -> Strictness:
-    """What `add_strictness`'s options say.
-
-    Raises:
-        UnknownTool: if ``--tau`` names a tool that is not there.
-    """
-    tau = {name and registry.named(name).name: least for name, least in options.tau}
-    return Strictness(tau, options.cost_weight, costs, options.given_inputs)
-
-
 def _run(options: argparse.Namespace) -> None:
     folder, registry = run_folder(options), ToolRegistry.load()
     if options.model is not None:
@@ -93,28 +58,18 @@ def _run(options: argparse.Namespace) -> None:
             folder,
             executed,
             running(options),
-            model=model_choice(options),
-            begin_of_text=not options.no_begin_of_text,
-            without_result=options.without_result,
+            model_choice(options),
+            read_settings(ScoreSettings, options),
             chunk_documents=options.chunk,
         ):
             return  # other ranks are at work; the last one judges
     elif options.restart:
         raise StageError("--restart makes the losses anew and needs --model; verdicts are always made anew")
     tools = folder.tools("score", registry, options.tools)
-    costs = measured_costs(folder, tools) if options.cost == "measured" else {}
-    judge_tools(folder, tools, running(options), strictness(options, registry, costs))
-
-
-def _tau(text: str) -> tuple[str, float]:
-    tool, _, number = text.rpartition("=")
-    try:
-        value = float(number)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise argparse.ArgumentTypeError(f"must be a number of nats, or TOOL=number, not {text!r}")
-    return tool, value
+    strictness = read_strictness(options, registry)
+    if options.cost == "measured":
+        strictness = replace(strictness, cost=measured_costs(folder, tools))
+    judge_tools(folder, tools, running(options), strictness)
 
 
 if __name__ == "__main__":

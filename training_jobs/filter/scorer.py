@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from language_model.bulk.interface import Targets
@@ -21,6 +21,7 @@ from toolformer.tools import ToolRegistry
 from training_jobs.filter.judging import gain
 from training_jobs.filter.losses import weighted_loss, window
 from training_jobs.records import Annotated, Candidate, WithoutResult
+from training_jobs.settings import setting
 
 EMPTY_RESULT: Final = "empty result"
 TOO_LONG: Final = "text too long for the model"
@@ -31,27 +32,34 @@ _Prefix = tuple[str, _Ids]
 
 
 @dataclass(frozen=True, slots=True)
-class FilterSettings:
-    """``tools``: how calls are written. ``begin_of_text``: whether texts stand behind the model's begin-of-text token.
-    ``without_result``: how a call stands before the text in the second loss.
+class ScoreSettings:
+    """How calls are scored. Without the begin-of-text token nothing predicts a text's first token, so it counts in none
+    of the losses."""
 
-    Without that token nothing predicts a text's first one, so it counts in none of the losses."""
-
-    tools: ToolRegistry = field(default_factory=ToolRegistry.load)
-    begin_of_text: bool = True
-    without_result: WithoutResult = "empty"
+    begin_of_text: bool = setting(True, "texts do not stand behind the model's begin-of-text token")
+    without_result: WithoutResult = setting(
+        "empty",
+        "what a result is compared with besides no call at all: empty, the paper's [name(input) -> ], or closed, "
+        "[name(input)]",
+    )
 
 
 class Scorer:
     """Computes the losses of candidates."""
 
-    def __init__(self, model: AnyModel, tokenizer: ByteLevelTokenizer, settings: FilterSettings | None = None) -> None:
-        """Score with ``model``.
+    def __init__(
+        self,
+        model: AnyModel,
+        tokenizer: ByteLevelTokenizer,
+        tools: ToolRegistry,
+        settings: ScoreSettings | None = None,
+    ) -> None:
+        """Score calls of ``tools`` with ``model``.
 
         Raises:
             ValueError: if begin-of-text is asked for and the model has no such token.
         """
-        self._settings = settings or FilterSettings()
+        self._settings, self._tools = settings or ScoreSettings(), tools
         self._model, self._tokenizer = as_bulk(model, tokenizer), tokenizer
         self._begin: _Ids = ()
         if self._settings.begin_of_text:
@@ -82,7 +90,7 @@ class Scorer:
         where there is nothing to score."""
         if candidate.output is None:
             return None
-        tool = self._settings.tools.get(one.tool)
+        tool = self._tools.get(one.tool)
         call = ApiCall(one.tool, candidate.input)
         text = one.document.text
         try:

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import get_args
 
 from training_jobs.finetune.processes import Sharding
-from training_jobs.finetune.recipe import Precision, Recipe, Schedule
-from training_jobs.stages.command import positive, run_command
+from training_jobs.finetune.recipe import Recipe
+from training_jobs.options import run_command
+from training_jobs.settings import add_settings, positive, read_settings
 
 _EXAMPLES = """
 toolformer jobs finetune --model BASE --texts RUN/merge/with_calls.jsonl --held-out HELD_OUT.jsonl --out TOOLFORMER
@@ -50,11 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder of this run; the best checkpoint is DIR/model"
     )
-    _add_recipe(parser.add_argument_group("the recipe"))
-    lora = parser.add_argument_group("LoRA: train small adapters only, for one small GPU")
-    lora.add_argument("--lora-rank", type=int, default=Recipe().lora_rank, help="of the adapters; 0 trains all (0)")
-    lora.add_argument("--lora-alpha", type=float, default=Recipe().lora_alpha, help="their scale times rank (32)")
-    lora.add_argument("--lora-dropout", type=float, default=Recipe().lora_dropout, help="before them (0.05)")
+    add_settings(parser.add_argument_group("the recipe"), Recipe)
     how = parser.add_argument_group("how it runs")
     how.add_argument("--save-every", type=positive, default=100, help="steps between checkpoints (100)")
     how.add_argument(
@@ -73,42 +70,12 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_recipe(group: argparse._ArgumentGroup) -> None:
-    usual = Recipe()
-    group.add_argument("--steps", type=int, default=usual.steps, help="of the optimizer, at most (2,000)")
-    group.add_argument("--epochs", type=float, help="passes over the texts, at most; by default --steps decides")
-    group.add_argument(
-        "--times", type=int, nargs="+", default=(), metavar="N",
-        help="how often a pass goes over each file of --texts, a number for each; by default once",
-    )  # fmt: skip
-    group.add_argument("--batch", type=int, default=usual.batch, help="texts of a step, over all processes (128)")
-    group.add_argument("--rate", type=float, default=usual.rate, help="learning rate (1e-5)")
-    group.add_argument("--warmup", type=float, default=usual.warmup, help="share of the steps it rises in (0.1)")
-    group.add_argument("--schedule", choices=get_args(Schedule), default=usual.schedule, help="then (constant)")
-    group.add_argument("--weight-decay", type=float, default=usual.weight_decay, help="of AdamW (0)")
-    group.add_argument("--clip", type=float, default=usual.clip, help="largest norm of a gradient; 0 for any (1)")
-    group.add_argument("--sequence-length", type=int, default=usual.sequence_length, help="tokens, at most (1,024)")
-    group.add_argument(
-        "--examples-per-tool", type=int, default=usual.examples_per_tool, help="texts with its calls, at most (25,000)"
-    )
-    group.add_argument("--held-out-texts", type=int, default=usual.held_out_texts, help="the first so many (1,000)")
-    group.add_argument("--evaluate-every", type=int, default=usual.evaluate_every, help="steps (500)")
-    group.add_argument("--patience", type=int, help="end after so many measures without a better one; by default never")
-    group.add_argument(
-        "--begin-share", type=float, default=usual.begin_share, help="of texts begin with the end-of-text mark (0.5)"
-    )
-    group.add_argument("--mask-results", action="store_true", help="leave what tools answered out of the loss")
-    group.add_argument("--precision", choices=get_args(Precision), default=usual.precision, help="(bfloat16)")
-    group.add_argument("--seed", type=int, default=usual.seed, help="draws the order of the texts (0)")
-
-
 def _run(options: argparse.Namespace) -> None:
-    options.times = tuple(options.times)
-    recipe = Recipe(**{name: getattr(options, name) for name in Recipe.__dataclass_fields__})
+    recipe = read_settings(Recipe, options)
     import torch
 
+    from training_jobs.errors import StageError
     from training_jobs.finetune.run import MICRO_BATCH_TOKENS, How, finetune
-    from training_jobs.stages.errors import StageError
 
     has_gpu = torch.cuda.is_available()
     if options.device == "cuda" and not has_gpu:

@@ -9,7 +9,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 MARK: Final = "whole"
 _NAME: Final = re.compile(r"checkpoint-(\d+)")

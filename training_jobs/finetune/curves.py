@@ -11,7 +11,7 @@ from typing import Any, Final
 from rich.console import Console
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 CURVE_FILE: Final = "curve.jsonl"
 PLOT_FILE: Final = "curves.svg"

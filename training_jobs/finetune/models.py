@@ -13,11 +13,11 @@ from transformers import AutoModelForCausalLM
 from language_model.config import CheckpointError, model_type
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.model_files.digests import record
+from training_jobs.errors import StageError
 from training_jobs.finetune.checkpoints import checkpoint
 from training_jobs.finetune.gptj import GPTJForCausalLM
 from training_jobs.finetune.recipe import Recipe
-from training_jobs.stages.errors import StageError
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 MODEL_FOLDER: Final = "model"
 ADAPTER_FOLDER: Final = "adapter"

@@ -8,7 +8,7 @@ import warnings
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from training_jobs.stages.errors import StageError
+from training_jobs.errors import StageError
 
 Sharding = Literal["none", "fsdp2", "zero3"]
 

@@ -9,8 +9,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from training_jobs.stages.errors import StageError
-from training_jobs.stages.parts import write_whole
+from training_jobs.errors import StageError
+from training_jobs.runner.parts import write_whole
+from training_jobs.settings import setting
 
 IDENTITY_FILE: Final = "run.json"
 
@@ -22,41 +23,37 @@ Precision = Literal["float32", "bfloat16"]
 class Recipe:
     """What the curve of a run depends on, besides model and texts.
 
-    ``steps``: of the optimizer, at most. ``epochs``: passes over the texts, at most; a pass goes over each file of
-    texts as often as ``times`` says of it (empty: once). ``batch``: texts of a step.
-    ``rate``: the learning rate after ``warmup``, the share of the steps in which it rises from 0; from there on it
-    follows ``schedule`` (the paper says no more: constant). ``sequence_length``, ``examples_per_tool``,
-    ``held_out_texts``: tokens and texts, at most. ``evaluate_every``: steps between measures of perplexity.
-    ``patience``: measures without a better one that end a run. ``begin_share``: of the texts begin with the
-    end-of-text mark (as a scored text does; a prompt does not). ``mask_results``: leave the tokens of tool answers out
-    of the loss. ``precision``: of products; weights and updates are float32 (with LoRA the frozen weights are in
-    ``precision`` too). ``lora_rank``: 0 trains all weights.
+    ``times`` empty: once each. The paper says no more of the rate than its warmup, so it is ``constant`` after it.
+    ``begin_share``: a scored text begins with the end-of-text mark, a prompt does not. ``precision``: of products;
+    weights and updates are float32 (with LoRA the frozen weights are in ``precision`` too).
 
     Raises:
         StageError: if a number is out of its range; the message names the option.
     """
 
-    steps: int = 2_000
-    epochs: float | None = None
-    times: tuple[int, ...] = ()
-    batch: int = 128
-    rate: float = 1e-5
-    warmup: float = 0.1
-    schedule: Schedule = "constant"
-    weight_decay: float = 0.0
-    clip: float = 1.0
-    sequence_length: int = 1_024
-    examples_per_tool: int = 25_000
-    held_out_texts: int = 1_000
-    evaluate_every: int = 500
-    patience: int | None = None
-    begin_share: float = 0.5
-    mask_results: bool = False
-    precision: Precision = "bfloat16"
-    lora_rank: int = 0
-    lora_alpha: float = 32.0
-    lora_dropout: float = 0.05
-    seed: int = 0
+    steps: int = setting(2_000, "of the optimizer, at most")
+    epochs: float | None = setting(None, "passes over the texts, at most; by default --steps decides")
+    times: tuple[int, ...] = setting(
+        (), "how often a pass goes over each file of --texts, a number for each; by default once", metavar="N"
+    )
+    batch: int = setting(128, "texts of a step, over all processes")
+    rate: float = setting(1e-5, "learning rate")
+    warmup: float = setting(0.1, "share of the steps in which the rate rises from 0")
+    schedule: Schedule = setting("constant", "of the rate after that")
+    weight_decay: float = setting(0.0, "of AdamW")
+    clip: float = setting(1.0, "largest norm of a gradient; 0 for any")
+    sequence_length: int = setting(1_024, "tokens, at most")
+    examples_per_tool: int = setting(25_000, "texts with its calls, at most")
+    held_out_texts: int = setting(1_000, "the first so many")
+    evaluate_every: int = setting(500, "steps between measures of perplexity")
+    patience: int | None = setting(None, "end after so many measures without a better one; by default never")
+    begin_share: float = setting(0.5, "of texts begin with the end-of-text mark")
+    mask_results: bool = setting(False, "leave what tools answered out of the loss")
+    precision: Precision = setting("bfloat16", "of products")
+    lora_rank: int = setting(0, "of LoRA's adapters, which fit one small GPU; 0 trains all weights")
+    lora_alpha: float = setting(32.0, "their scale times rank")
+    lora_dropout: float = setting(0.05, "before them")
+    seed: int = setting(0, "draws the order of the texts")
 
     def __post_init__(self) -> None:
         at_least_one = ("steps", "batch", "examples_per_tool", "held_out_texts", "evaluate_every")

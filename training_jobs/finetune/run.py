@@ -15,6 +15,7 @@ from transformers.utils import logging as transformers_logging
 
 from toolformer.api_call import opening_id
 from toolformer.tools import ToolRegistry
+from training_jobs.errors import StageError
 from training_jobs.finetune.checkpoints import checkpoint, forget_halves, whole_steps
 from training_jobs.finetune.curves import PERPLEXITY, CurveFiles, SaveWhatIsMeasured, StepClock, stopped
 from training_jobs.finetune.encoding import TextEncoder
@@ -24,8 +25,7 @@ from training_jobs.finetune.recipe import Recipe, begin_run
 from training_jobs.finetune.steps import StepPlan
 from training_jobs.finetune.texts import encode_texts, examples_of, read_held_out, read_texts, repeated, tool_counts
 from training_jobs.finetune.trainer import FinetuneTrainer
-from training_jobs.stages.digests import file_digest
-from training_jobs.stages.errors import StageError
+from training_jobs.runner.quick_digest import file_digest
 
 MICRO_BATCH_TOKENS: Final = {"cpu": 2_048, "cuda": 16_384}
 """Tokens that are computed at once: on a CPU so few that a layer's stay in the caches."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from demo_world.splits import stable_hash
 from toolformer.api_call import MalformedCall
 from toolformer.tools import UnknownTool
-from training_jobs.corpus.readers import CorpusError, Read, read
+from training_jobs.corpora.web.readers import CorpusError, Read, read
+from training_jobs.errors import StageError
 from training_jobs.finetune.encoding import Encoded, TextEncoder
 from training_jobs.finetune.recipe import Recipe
 from training_jobs.merge.choosing import MergeRule, drawn
 from training_jobs.merge.putting import joined, plain
 from training_jobs.records import CallSegment, Merged, Plain, RecordError
-from training_jobs.stages.errors import StageError
 
 Text = Merged | Plain
 
@@ -136,7 +136,7 @@ def encode_texts(texts: Sequence[Text], encoder: TextEncoder, recipe: Recipe) ->
 
 
 def read_held_out(files: Sequence[Path], count: int, texts: Sequence[Text]) -> list[str]:
-    """The first ``count`` held-out texts of ``files`` (CCNet, JSON lines, Parquet: `training_jobs.corpus`).
+    """The first ``count`` held-out texts of ``files`` (CCNet, JSON lines, Parquet: `training_jobs.corpora.web`).
 
     Raises:
         StageError: if a file cannot be read, there is none, or one of them is among ``texts``, which are trained on.

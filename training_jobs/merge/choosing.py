@@ -21,8 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
-EXAMPLES_PER_TOOL = 25_000
-"""The paper's N (appendix B)."""
+from training_jobs.settings import positive, setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +39,16 @@ class KeptCall:
 
 @dataclass(frozen=True, slots=True)
 class MergeRule:
-    """The rule's numbers. ``calls_per_position``: of different tools. ``strict``: a call stands nowhere but where the
-    filter kept it; otherwise also where it gains less than it must and the text goes on with its output."""
+    """The rule's numbers; ``examples_per_tool`` is the paper's N (appendix B)."""
 
-    examples_per_tool: int = EXAMPLES_PER_TOOL
-    calls_per_position: int = 2
-    seed: int = 0
-    strict: bool = False
+    examples_per_tool: int = setting(25_000, "texts with calls of a tool, at most", kind=positive)
+    calls_per_position: int = setting(2, "calls of different tools at a position, at most", kind=positive)
+    seed: int = setting(0, "draws the examples of a tool that has too many")
+    strict: bool = setting(
+        False,
+        "put a call only where its own gain is tau_f or more, as in the paper; otherwise a call that was kept "
+        "elsewhere in the text is also put where the text goes on with its whole result",
+    )
 
     def __post_init__(self) -> None:
         if self.examples_per_tool < 1 or self.calls_per_position < 1:

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from toolformer.api_call import Tokenizer, splice_result
 from toolformer.tools import ToolRegistry
+from training_jobs.errors import StageError
 from training_jobs.merge.putting import rendered
 from training_jobs.records import CallSegment, Document, Merged, Record, RecordError
-from training_jobs.stages.errors import StageError
 
 _Record = TypeVar("_Record", bound=Record)
 

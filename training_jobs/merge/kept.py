@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from training_jobs.errors import StageError
 from training_jobs.merge.choosing import KeptCall, goes_on_with
 from training_jobs.merge.paragraphs import paragraph_of, paragraph_start
 from training_jobs.records import BELOW, KEPT, Annotated, Document, RecordError
-from training_jobs.stages.errors import StageError
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Paragraphs that are documents of their own (``training_jobs.corpus.foreign_parts``), and where they came from."""
+"""Paragraphs that are documents of their own (see `corpora.web.foreign_parts`), and where they came from."""
 
 from __future__ import annotations
 

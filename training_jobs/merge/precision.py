@@ -1,7 +1,6 @@
 """How many calls are right, before the filter and after it, where the calls that help are known.
 
-They are known of generated texts only (``truth.jsonl``; see ``training_jobs.corpus.generated``); no stage reads them. A
-call is right if its result has the answer that its tool is to give there, and it stands right before that answer or
+They are known of generated texts only (``truth.jsonl``; see `corpora.web.generated`); no stage reads them. A call is right if its result has the answer that its tool is to give there, and it stands right before that answer or
 between two words of it: where a translation begins as many do, the call helps with what is the sentence's own."""
 
 from __future__ import annotations
@@ -16,12 +15,11 @@ from typing import Final
 from rich.table import Table
 
 from training_jobs.annotate.prompted import begins_word
-from training_jobs.demonstrations.execute import says
+from training_jobs.errors import StageError
 from training_jobs.merge.choosing import MergeRule, chosen
 from training_jobs.merge.kept import gather, records
 from training_jobs.merge.paragraphs import paragraph_of, paragraph_start
-from training_jobs.records import KEPT, Annotated, Candidate
-from training_jobs.stages.errors import StageError
+from training_jobs.records import KEPT, Annotated, Candidate, says
 
 _USUAL_RULE: Final = MergeRule()
 

@@ -19,16 +19,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolformer.tools import ToolRegistry
+from training_jobs.errors import StageError
 from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn
 from training_jobs.merge.earlier import Earlier
 from training_jobs.merge.kept import KeptTexts, gather
 from training_jobs.merge.putting import plain, put
 from training_jobs.merge.table import ToolCounts
 from training_jobs.records import Annotated, CallSegment, Document, Merged, Plain, Record
-from training_jobs.stages.errors import StageError
-from training_jobs.stages.parts import write_whole
+from training_jobs.run_folder import WITH_CALLS
+from training_jobs.runner.parts import write_whole
 
-WITH_CALLS: Final = "with_calls.jsonl"
 WITHOUT_CALLS: Final = "without_calls.jsonl"
 DOCUMENTS: Final = "documents.jsonl"
 SUMMARY: Final = "summary.json"

@@ -11,7 +11,7 @@ import json
 from pathlib import Path
 from typing import Any, Final
 
-from training_jobs.stages.parts import write_whole
+from training_jobs.runner.parts import write_whole
 
 _HERE: Final = Path(__file__).parent
 _STYLE: Final = "/*STYLE*/"

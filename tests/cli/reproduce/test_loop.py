@@ -15,8 +15,8 @@ from safetensors import safe_open
 
 from tests.cli.command import gone, is_listening, toolformer
 from tests.cli.reproduce.processes import descendants
+from tests.training_jobs.runner.tiny_run import write_model
 from tests.training_jobs.servers import tool_services
-from tests.training_jobs.stages.tiny_run import write_model
 from toolformer.tools import ToolRegistry
 
 _OFF = "".join(f"[{name}]\nenabled = false\n" for name in ("Calendar", "WikiSearch", "QA", "MT"))

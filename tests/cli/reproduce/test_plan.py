@@ -15,7 +15,7 @@ from cli.reproduce.settings import SETTINGS, Setting
 from tests.cli.command import run
 from training_jobs.evaluate.options import parser as evaluate_parser
 from training_jobs.finetune.__main__ import make_parser as finetune_parser
-from training_jobs.stages.__main__ import make_parser as stages_parser
+from training_jobs.pipeline import make_parser as stages_parser
 
 
 def setting(*arguments: str, name: str = "full") -> Setting:
@@ -71,7 +71,7 @@ def test_one_model_goes_through_the_paper_in_its_order(tmp_path: Path) -> None:
     assert option(known["evaluate-toolformer-2"], "--k") == ["3"]
     assert option(known["calls-2"], "--tools") == ["Calculator", "Calendar", "WikiSearch", "QA"]
     assert [step.name for step in steps if step.gateway] == [name for name in known if name.startswith("evaluate")]
-    assert all(step.services for step in steps if step.gateway or step.module == "training_jobs.stages")
+    assert all(step.services for step in steps if step.gateway or step.module == "training_jobs.pipeline")
     assert option(known["table"], "--note") == ["a note"]
 
 
@@ -87,14 +87,16 @@ def test_sizes_are_told_apart_and_put_on_one_page(tmp_path: Path) -> None:
     assert "--figure" not in none.arguments, "there would be nothing to draw"
     assert [step.name for step in steps].count("base-corpus") == 1
     seeds = {
-        option(step, "--seed")[0] for step in steps if step.module in ("training_jobs.base", "training_jobs.corpus")
+        option(step, "--seed")[0]
+        for step in steps
+        if step.module in ("training_jobs.corpora.base", "training_jobs.corpora.web")
     }
     assert seeds == {"0", "1", "2", "3"}, "texts to read, to annotate and to hold out are different ones"
 
 
 def test_what_a_call_must_be_is_told_to_both_rounds(tmp_path: Path) -> None:
     told = setting("--sizes", "64x1", "--tau", "1.0", "QA=0.5", "--chained-tau", "0.3", "--no-given-inputs")
-    calls = [step for step in plan(told, tmp_path) if step.module == "training_jobs.stages"]
+    calls = [step for step in plan(told, tmp_path) if step.module == "training_jobs.pipeline"]
     assert [step.name for step in calls] == ["calls-64x1", "calls-2-64x1"]
     assert [option(step, "--tau") for step in calls] == [["1.0", "QA=0.5"], ["0.3"]]
     for step in calls:
@@ -105,7 +107,7 @@ def test_what_a_call_must_be_is_told_to_both_rounds(tmp_path: Path) -> None:
 
 def test_the_jobs_know_the_options_that_they_are_given(tmp_path: Path) -> None:
     parsers = {
-        "training_jobs.stages": stages_parser(),
+        "training_jobs.pipeline": stages_parser(),
         "training_jobs.finetune": finetune_parser(),
         "training_jobs.evaluate": evaluate_parser(),
     }

@@ -162,7 +162,13 @@ def test_a_script_gives_way_to_arguments_of_ones_own(capsys: pytest.CaptureFixtu
     [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
     [container] = job["spec"]["template"]["spec"]["containers"]
     assert "command" not in container
-    assert container["args"] == ["training_jobs.corpus", "select", "/runs/texts/a.json.gz", "--out", "/runs/run/corpus"]
+    assert container["args"] == [
+        "training_jobs.corpora.web",
+        "select",
+        "/runs/texts/a.json.gz",
+        "--out",
+        "/runs/run/corpus",
+    ]
 
 
 def test_torchrun_stays_before_arguments_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:

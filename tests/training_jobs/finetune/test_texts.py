@@ -10,13 +10,13 @@ import pytest
 from tests.support.vocabularies import small_tokenizer
 from tests.training_jobs.finetune.small_run import RECIPE, SHAPE, options, texts, write_inputs
 from toolformer.tools import ToolRegistry
+from training_jobs.errors import StageError
 from training_jobs.finetune.__main__ import main
 from training_jobs.finetune.encoding import TextEncoder
 from training_jobs.finetune.recipe import Recipe
 from training_jobs.finetune.texts import encode_texts, examples_of, read_texts, repeated, tool_counts
 from training_jobs.merge.choosing import MergeRule, drawn
 from training_jobs.records import CallSegment, Document, Merged, Plain
-from training_jobs.stages.errors import StageError
 
 Inputs = tuple[Path, Path, Path]
 

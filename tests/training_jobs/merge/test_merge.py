@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from tests.training_jobs.merge.filtered import candidate, write
 from toolformer.tools import ToolRegistry
 from training_jobs.annotate.earlier_calls import call_spans, outside
+from training_jobs.errors import StageError
 from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn, goes_on_with
 from training_jobs.merge.earlier import Earlier
 from training_jobs.merge.precision import measure
 from training_jobs.merge.putting import plain, put, rendered
 from training_jobs.merge.writing import merge, read_rule
 from training_jobs.records import CallSegment, Document, Merged
-from training_jobs.stages.errors import StageError
 
 REGISTRY = ToolRegistry.load(environ={})
 TEXT = "Of 350 seedlings 287 survived in Lima, a share of 0.82."

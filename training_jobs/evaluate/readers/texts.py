@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from training_jobs.corpus.readers import CorpusError, read
+from training_jobs.corpora.web.readers import CorpusError, read
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.readers.files import text_of
 

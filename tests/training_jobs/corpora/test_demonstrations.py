@@ -1,0 +1,167 @@
+"""The corpus: executed by real services, encoded as at inference, the same bytes every time."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tokenizers import Tokenizer
+
+from demo_world.suites import TOOLS
+from demo_world.texts import CallSlot, Document, Text, documents
+from language_model.tokenizer import ByteLevelTokenizer
+from tests.training_jobs.servers import tool_services
+from toolformer.api_call import ApiCall, splice_result
+from toolformer.tool_client import ToolClient
+from toolformer.tools import ToolRegistry
+from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, MANIFEST_FILE, Encoder, main, make_corpus
+from training_jobs.corpora.demonstrations.executing import (
+    ExecutedCall,
+    ExecutedDocument,
+    execute,
+)
+from training_jobs.errors import StageError
+from training_jobs.execute.asking import ExecuteSettings, check_services
+from training_jobs.pretrain.rows import Tokens
+from training_jobs.pretrain.tokenizer import END_OF_TEXT, train_tokenizer
+from training_jobs.records import says
+
+COUNT = 400
+
+
+@pytest.fixture(scope="module")
+def registry() -> Iterator[ToolRegistry]:
+    with tool_services(text for document in documents(COUNT, seed=0) for text in document.texts) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def corpus(registry: ToolRegistry, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("corpus")
+    make_corpus(out, count=COUNT, seed=0, registry=registry)
+    return out
+
+
+def test_the_same_seed_gives_the_same_bytes(corpus: Path, registry: ToolRegistry, tmp_path: Path) -> None:
+    again = make_corpus(tmp_path, count=COUNT, seed=0, registry=registry)
+    assert again == json.loads((corpus / MANIFEST_FILE).read_text())
+    assert again["sha256"].keys() == {DOCUMENTS_FILE, "tokenizer.json", "tokens.safetensors"}
+
+
+def test_texts_are_counted_by_what_became_of_them(corpus: Path) -> None:
+    manifest = json.loads((corpus / MANIFEST_FILE).read_text())
+    assert manifest["texts"].keys() >= {"kept: no call", *(f"kept: {tool}" for tool in TOOLS)}
+    assert manifest["generated_documents"] == COUNT
+    assert manifest["learned_tokens"] < manifest["tokens"]
+
+
+def test_ids_are_those_of_the_segments_and_results_are_not_learned(corpus: Path, registry: ToolRegistry) -> None:
+    tokenizer = ByteLevelTokenizer.from_pretrained(corpus)
+    tokens = Tokens.load(corpus)
+    lines = (corpus / DOCUMENTS_FILE).read_text().splitlines()
+    assert tokens.documents == len(lines)
+    for number, line in enumerate(lines[:50]):
+        ids = tokens.ids[tokens.starts[number] : tokens.starts[number + 1]].tolist()
+        learned = tokens.learned[tokens.starts[number] : tokens.starts[number + 1]].tolist()
+        at = 0
+        for segment in json.loads(line)["segments"]:
+            if isinstance(segment, str):
+                new, spliced = tokenizer.encode(segment), 0
+            else:
+                tool = registry.get(segment["tool"])
+                result = splice_result(segment["output"], tokenizer, max_tokens=tool.max_result_tokens)
+                assert result is not None
+                head = ApiCall(segment["tool"], segment["input"]).head(quoted=tool.quoted)
+                new = [*tokenizer.encode(" ["), *tokenizer.encode(head), *tokenizer.encode(" ->"), *result.ids]
+                spliced = len(result.ids)
+            assert ids[at : at + len(new)] == new
+            assert learned[at : at + len(new)] == [True] * (len(new) - spliced) + [False] * spliced
+            at += len(new)
+        assert ids[at:] == [0]  # the end-of-text mark
+        assert learned[at:] == [True]
+
+
+def test_an_end_of_text_in_a_text_is_not_the_mark(registry: ToolRegistry) -> None:
+    backend = train_tokenizer(["Today is Friday."] * 10, vocab_size=300)
+    ids, learned = Encoder(Tokenizer.from_str(backend.to_str()), registry).encode([f"so{END_OF_TEXT}on"])
+    assert ids.count(0) == 1
+    assert ids[-1] == 0
+    assert all(learned)
+
+
+def test_a_long_result_is_cut_as_at_inference(registry: ToolRegistry) -> None:
+    encoder = Encoder(train_tokenizer(["1"] * 10, vocab_size=300), registry)
+    _, learned = encoder.encode([ExecutedCall("Calculator", "1", "9" * 500)])
+    limit = registry.get("Calculator").max_result_tokens
+    assert learned.count(False) == limit + 1  # and the closing bracket
+
+
+def text(before: str, call: CallSlot, after: str, answer: str) -> Text:
+    return Text((before, call, after), answer, "key")
+
+
+async def test_texts_whose_tool_disagrees_or_is_silent_are_dropped(registry: ToolRegistry) -> None:
+    right = text("It is", CallSlot("Calculator", "2 + 2"), " 4.", "4")
+    wrong = text("It is", CallSlot("Calculator", "2 + 3"), " 4.", "4")
+    silent = text("It is", CallSlot("Calculator", "2 / 0"), " 4.", "4")
+    plain = Text(("A text. With no call.",))
+    async with ToolClient(registry) as client:
+        kept, counts = await execute(
+            [Document(7, (wrong, right, plain)), Document(8, (silent,))], client, registry, ExecuteSettings()
+        )
+    called = ExecutedCall("Calculator", "2 + 2", "4")
+    assert kept == [ExecutedDocument(7, ("It is", called, " 4. A text. With no call."))]
+    assert counts == {
+        "kept: Calculator": 1,
+        "kept: no call": 1,
+        "dropped: Calculator says something else": 1,
+        "dropped: Calculator has no answer": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("output", "answer", "found"),
+    [("408", "408", True),
+     ("4080", "408", False), ("1,408", "408", False), ("40.8", "40", False), ("a 408.", "408", True),
+     ("Today is Friday, May 6, 2020.", "6", True), ("Today is Friday, May 16, 2020.", "6", False), ("4.", "4", True)],
+)  # fmt: skip
+def test_an_answer_is_found_as_a_whole(output: str, answer: str, found: bool) -> None:
+    assert says(output, answer) is found
+
+
+async def test_a_service_that_is_gone_stops_the_job() -> None:
+    gone = ToolRegistry.load(environ={"TOOLFORMER_TOOL_CALCULATOR_URL": "http://127.0.0.1:9"})
+    async with ToolClient(gone) as client:
+        with pytest.raises(StageError, match="toolformer up"):
+            await check_services(client, ["Calculator"])
+        document = Document(0, (text("It is", CallSlot("Calculator", "1"), " 1", "1"),))
+        with pytest.raises(StageError, match="cannot be reached"):
+            await execute([document], client, gone, ExecuteSettings(patience_s=0))
+
+
+def _breaks(query: str) -> bool:
+    raise RuntimeError("a disk that cannot be read")
+
+
+async def test_a_service_that_breaks_stops_the_job_and_drops_no_text() -> None:
+    sound = text("It is", CallSlot("Calculator", "2 + 2"), " 4.", "4")
+    asked = text("It has", CallSlot("WikiSearch", "Ljubljana population"), " 272,220 people.", "272,220")
+    with tool_services(unknown=_breaks) as registry:
+        async with ToolClient(registry) as client:
+            with pytest.raises(StageError, match=r"WikiSearch\(Ljubljana population\): internal: "):
+                await execute([Document(0, (sound, asked))], client, registry, ExecuteSettings())
+
+
+def test_the_command_line_names_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    with pytest.raises(SystemExit) as stopped:
+        main(["--out", str(tmp_path), "--documents", "0"])
+    assert stopped.value.code == 2
+    assert "--documents" in capsys.readouterr().err
+    for tool in TOOLS:
+        monkeypatch.setenv(f"TOOLFORMER_TOOL_{tool.upper()}_URL", "http://127.0.0.1:9")
+    with pytest.raises(SystemExit) as stopped:
+        main(["--out", str(tmp_path), "--documents", "1"])
+    assert stopped.value.code == 1
+    assert "toolformer up" in capsys.readouterr().err

@@ -1,0 +1,85 @@
+"""A stage that needs no model: counts words, slowly. ``python -m tests.training_jobs.runner.counting`` runs it."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from training_jobs.errors import StageError
+from training_jobs.records import Document, Record
+from training_jobs.runner.ranks import Shard
+from training_jobs.runner.running import Running, Stage, run_stages
+from training_jobs.runner.work import Say, Worked
+
+
+@dataclass(frozen=True, slots=True)
+class Counted(Record):
+    id: str
+    words: int
+
+
+@dataclass(frozen=True, slots=True)
+class CountJob:
+    """``pause`` seconds a document; ``bad`` is the id of a document it cannot do."""
+
+    pause: float = 0.0
+    bad: str = ""
+
+    def settings(self) -> dict[str, Any]:
+        return {"counts": "words"}
+
+    def open(self, say: Say) -> _Counter:
+        say("opened")
+        return _Counter(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Counter:
+    job: CountJob
+
+    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
+        records = []
+        for where, line in lines:
+            time.sleep(self.job.pause)
+            document = Document.from_line(line, where)
+            if document.id == self.job.bad:
+                raise StageError(f"{where}: {document.id} cannot be counted")
+            records.append(Counted(document.id, len(document.text.split())))
+        return Worked(records, {"words": sum(record.words for record in records)}, {"seconds": 0.0})
+
+    def close(self) -> None:
+        pass
+
+
+def corpus(path: Path, documents: int) -> Path:
+    """A file of documents of different lengths."""
+    lines = (Document(f"d{number}", "ö " * (number % 7 + 1)).to_line() for number in range(documents))
+    path.write_text("".join(lines), encoding="utf-8")
+    return path
+
+
+def count(
+    source: Path,
+    target: Path,
+    *,
+    job: CountJob | None = None,
+    chunk: int = 3,
+    console: Console | None = None,
+    **how: Any,
+) -> bool:
+    """Run the stage."""
+    running = Running(console=console or Console(quiet=True), **how)
+    return run_stages([Stage("count", source, target, job or CountJob(), chunk)], running)
+
+
+if __name__ == "__main__":
+    _, source_, target_, workers, rank, size = sys.argv
+    count(
+        Path(source_), Path(target_), job=CountJob(pause=0.004), workers=int(workers), shard=Shard(int(rank), int(size))
+    )

@@ -1,0 +1,96 @@
+"""The stage ``annotate`` as a job for the runner: the calls that the model proposes for each document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+from toolformer.tools import Tool, ToolRegistry
+from training_jobs.annotate.annotator import AnnotateSettings, Annotator
+from training_jobs.errors import StageError
+from training_jobs.model_choice import ModelChoice, close_model, server_trouble
+from training_jobs.records import Document
+from training_jobs.run_folder import RunFolder
+from training_jobs.runner.running import Running, Stage, run_stages
+from training_jobs.runner.work import Say, Worked
+
+CHUNK: Final = 64
+"""Documents at a time: enough to batch those of like length."""
+
+_OF_TOOL: Final = {
+    "name", "quoted", "takes_input", "task", "demonstrations", "sampling_threshold", "max_positions", "max_samples",
+    "max_input_tokens",
+}  # fmt: skip
+"""The fields of a tool that decide which calls are proposed."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotateJob:
+    """Asks ``model`` for calls of ``tool``; ``earlier_calls``: see `Annotator`."""
+
+    model: ModelChoice
+    tool: Tool
+    how: AnnotateSettings
+    earlier_calls: ToolRegistry | None = None
+
+    def settings(self) -> dict[str, Any]:
+        """See :class:`~training_jobs.runner.work.Job`."""
+        return {
+            **self.model.settings(),
+            "tool": self.tool.model_dump(mode="json", include=_OF_TOOL),
+            **asdict(self.how),
+            "earlier_calls": sorted(self.earlier_calls.names()) if self.earlier_calls else None,
+        }
+
+    def open(self, say: Say) -> _Annotating:
+        """See :class:`~training_jobs.runner.work.Job`."""
+        model, tokenizer = self.model.load()
+        try:
+            with server_trouble():
+                return _Annotating(Annotator(model, tokenizer, self.tool, self.how, self.earlier_calls), model)
+        except ValueError as error:
+            raise StageError(f"{self.model.path}: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Annotating:
+    annotator: Annotator
+    model: Any
+
+    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
+        documents = [Document.from_line(line, where) for where, line in lines]
+        with server_trouble():
+            annotated = self.annotator.annotate(documents)
+        return Worked(annotated, {"candidates": sum(len(one.candidates) for one in annotated)})
+
+    def close(self) -> None:
+        close_model(self.model)
+
+
+def annotate_tools(
+    folder: RunFolder,
+    tools: Sequence[Tool],
+    running: Running,
+    model: ModelChoice,
+    how: AnnotateSettings,
+    *,
+    earlier_calls: ToolRegistry | None = None,
+    chunk_documents: int = CHUNK,
+) -> bool:
+    """Annotate each tool's documents; whether all outputs are whole.
+
+    Raises:
+        StageError: if the model cannot be used, or a file is not what it should be.
+    """
+    stages = [
+        Stage(
+            f"annotate {tool.name}",
+            folder.file("corpus", tool.name),
+            folder.target("annotate", tool.name),
+            AnnotateJob(model, tool, how, earlier_calls),
+            chunk_documents,
+        )
+        for tool in tools
+    ]
+    return run_stages(stages, running)

@@ -1,0 +1,168 @@
+"""Make the base model's training corpus: draw the texts, ask the tools what headings say, learn the vocabulary, encode.
+
+    python -m training_jobs.corpora.base --out DIR --texts 50000 --seed 0
+    python -m training_jobs.pretrain --corpus DIR --out RUN --steps 3000 --positions 1024
+
+``DIR`` then holds ``tokenizer.json``, ``tokens.safetensors`` (ids, and which of them a model learns to make) and
+``manifest.json`` (counts, digests). The same seed and the same services give the same bytes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import datetime
+import json
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, TypeVar, get_args
+
+from rich.console import Console
+
+from demo_world.splits import stable_hash
+from toolformer.api_call import neutralise
+from toolformer.cache_settings import CacheSettings
+from toolformer.model_files.digests import file_digest
+from toolformer.result_cache import CacheConfigError, ResultCache
+from toolformer.tool_client import ToolClient
+from toolformer.tools import ToolConfigError, ToolRegistry
+from training_jobs.corpora.base.encoding import RowEncoder, texts_for_vocabulary
+from training_jobs.corpora.base.texts import Calls, Heading, Row, Shown, rows
+from training_jobs.errors import StageError
+from training_jobs.execute.asking import ExecuteSettings, Question, ask_all, check_services
+from training_jobs.pretrain.rows import Tokens
+from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
+from training_jobs.records import says
+from training_jobs.runner.progress import StageProgress
+
+MANIFEST_FILE: Final = "manifest.json"
+_CHUNK: Final = 256
+_Item = TypeVar("_Item")
+# Merges settle after a few million characters; more would only take time.
+_VOCABULARY_TEXTS: Final = 12_000
+
+
+def make_base_corpus(
+    out: Path, *, count: int, seed: int, registry: ToolRegistry, cache: ResultCache | None = None, calls: Calls = "half"
+) -> dict[str, Any]:
+    """Make the corpus of ``count`` texts in ``out`` and return its manifest; ``cache`` answers what was asked before.
+
+    Raises:
+        StageError: if a tool service does not answer.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    drawn = list(_shown("draw texts", rows(count, tuple(registry), seed=seed, calls=calls), count))
+    results = asyncio.run(_ask(drawn, registry, cache))
+    counts: Counter[str] = Counter()
+    kept = [row for row in drawn if _is_kept(row, results, counts)]
+    tokenizer = train_tokenizer(texts_for_vocabulary(kept[:_VOCABULARY_TEXTS], registry, results.get))
+    save_tokenizer(tokenizer, out)
+    encoder = RowEncoder(tokenizer, registry, results.get)
+    numbered = enumerate(_shown("encode", kept, len(kept)))
+    tokens = Tokens.of([encoder.encode(row, begin=begins(number, seed=seed)) for number, row in numbered])
+    tokens.save(out)
+    manifest = {
+        "seed": seed,
+        "calls": calls,
+        "drawn_texts": count,
+        "documents": tokens.documents,
+        "tokens": len(tokens.ids),
+        "learned_tokens": int(tokens.learned.sum()),
+        "longest_document_tokens": int(tokens.starts.diff().max()) if tokens.documents else 0,
+        "texts": dict(sorted(counts.items())),
+        "sha256": {name: file_digest(out / name) for name in ("tokenizer.json", "tokens.safetensors")},
+    }
+    (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
+    return manifest
+
+
+def begins(number: int, *, seed: int) -> bool:
+    """Whether the ``number``-th text has a begin-of-text mark: half do, as texts are read with and without it."""
+    return stable_hash("begin", str(seed), str(number)) % 2 == 0
+
+
+async def _ask(drawn: Sequence[Row], registry: ToolRegistry, cache: ResultCache | None) -> dict[Heading, str]:
+    """What the tools say to the headings that want a result; those without an answer are left out."""
+    asked = sorted(
+        {part for row in drawn for part in row.parts if isinstance(part, Heading) and part.answer is not None},
+        key=lambda heading: (heading.tool, heading.input, heading.date or "", heading.answer or ""),
+    )
+    found: dict[Heading, str] = {}
+    async with ToolClient(registry, cache=cache) as client:
+        await check_services(client, sorted({heading.tool for heading in asked}))
+        starts = range(0, len(asked), _CHUNK)
+        for start in _shown("ask the tools", starts, len(starts), f"times {_CHUNK} calls"):
+            chunk = asked[start : start + _CHUNK]
+            for tool in sorted({heading.tool for heading in chunk}):
+                own = [heading for heading in chunk if heading.tool == tool]
+                questions = [
+                    Question(heading.input, datetime.date.fromisoformat(heading.date) if heading.date else None)
+                    for heading in own
+                ]
+                outcomes = await ask_all(client, registry.get(tool), questions, ExecuteSettings())
+                found |= {
+                    heading: outcome
+                    for heading, outcome in zip(own, outcomes, strict=True)
+                    if isinstance(outcome, str) and neutralise(outcome)
+                }
+    return found
+
+
+def _shown(name: str, items: Iterable[_Item], total: int, unit: str = "texts") -> Iterator[_Item]:
+    """``items``, with how many are done."""
+    with StageProgress(name, total, 0, Console(stderr=True), unit=unit) as progress:
+        for item in items:
+            yield item
+            progress.advance(1, {})
+
+
+def _is_kept(row: Row, results: dict[Heading, str], counts: Counter[str]) -> bool:
+    """Whether the tools bear out what the row's heading is to say."""
+    heading = next((part for part in row.parts if isinstance(part, Heading)), None)
+    outcome = f"kept: {row.kind}"
+    if heading is not None and heading.answer is not None:
+        output = results.get(heading)
+        if output is None:
+            outcome = f"dropped: {heading.tool} has no answer"
+        elif not says(output, heading.answer):
+            outcome = f"dropped: {heading.tool} says something else"
+    counts[outcome] += 1
+    for part in row.parts:
+        if isinstance(part, Shown) and outcome.startswith("kept"):
+            for call in part.calls:
+                counts[f"calls in prompt form, {'misplaced' if call.offset is None else 'placed'}: {call.tool}"] += 1
+    return outcome.startswith("kept")
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line of this job."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training_jobs.corpora.base", description="Make the small base model's training corpus."
+    )
+    parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
+    parser.add_argument("--texts", type=int, required=True, help="texts to draw, at least 1")
+    parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
+    parser.add_argument(
+        "--calls",
+        choices=get_args(Calls),
+        default="half",
+        help="half: the calls that help each text, half of them in their place, and headings that are true calls; "
+        "random: any place, any input, and no heading is a call (%(default)s)",
+    )
+    options = parser.parse_args(arguments)
+    if options.texts < 1:
+        parser.error(f"--texts must be at least 1, not {options.texts}")
+    try:
+        registry, cache = ToolRegistry.load(), CacheSettings.read(os.environ).open()
+        manifest = make_base_corpus(
+            options.out, count=options.texts, seed=options.seed, registry=registry, cache=cache, calls=options.calls
+        )
+    except (StageError, ToolConfigError, CacheConfigError) as trouble:
+        parser.exit(1, f"{parser.prog}: {trouble}\n")
+    print(json.dumps(manifest, indent=2))
+
+
+if __name__ == "__main__":
+    main()

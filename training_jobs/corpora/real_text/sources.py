@@ -1,0 +1,271 @@
+"""The sources, each read from its published files in one folder a source, as the texts that a model reads.
+
+Every reader takes the folder that holds all sources and yields whole texts. Gaps where a template of Wikipedia stood,
+empty rows and what the exams ask are left out.
+"""
+
+from __future__ import annotations
+
+import csv
+import html
+import json
+import random
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any, Final
+
+from training_jobs.corpora.real_text.overlap import Exams
+from training_jobs.corpora.real_text.problems import cut
+
+ROW_CHARACTERS: Final = 1_500
+"""Prose is cut at paragraphs to rows of about so many characters, some 400 tokens."""
+
+_DOCUMENT: Final = re.compile(r'<doc id="\d+" url="[^"]*" title="([^"]*)">\n(.*?)\n</doc>', re.DOTALL)
+_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
+_GAP: Final = re.compile(
+    r"\b(?:about|of|is|to|over|than|at|around|by|from)  |  (?:from|by|to|in|and|of) |\(\s*[,;]|\(\)|&lt;"
+)
+_TAG: Final = re.compile(r"<[^>]+>")
+_EXAM_ARTICLES: Final = frozenset({"Nero"})
+"""Articles of WikiText's test part."""
+_PARAGRAPHS_OF_ARTICLE: Final = 40
+
+Texts = Callable[[Path, Exams, random.Random], Iterator[str]]
+
+
+def encyclopedia(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """English Wikipedia of 2015: the beginning of each article, cut to rows; a later row begins with the title."""
+    for title, body in articles(folder):
+        paragraphs = [line.strip() for line in body.split("\n") if len(line) > 60]
+        rows = list(_packed(_clean(paragraphs[:_PARAGRAPHS_OF_ARTICLE], exams)))
+        for number, row in enumerate(rows):
+            yield row if number == 0 or rng.random() < 0.7 else f"{title}\n{row}"
+
+
+def articles(folder: Path) -> Iterator[tuple[str, str]]:
+    """Title and text of each article that is no list of meanings."""
+    for path in sorted((folder / "enwiki2015/text").glob("*/wiki_*")):
+        for title, body in _DOCUMENT.findall(path.read_text(encoding="utf-8")):
+            text = body.partition("\n")[2].strip()
+            if title not in _EXAM_ARTICLES and "may refer to:" not in text[:300]:
+                yield html.unescape(title), html.unescape(text)
+
+
+def news(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """Wikinews, of 200 characters and more."""
+    for path in sorted((folder / "enwikinews2022/text").glob("*/*")):
+        for line in path.read_text(encoding="utf-8").splitlines():
+            text = json.loads(line)["text"]
+            if len(text) >= 200:
+                yield from _packed(_clean(text.split("\n"), exams))
+
+
+def stories(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """FairytaleQA's stories."""
+    for path in sorted(folder.glob("fairytaleqa/**/*-story.csv")):
+        sections = [" ".join(row["text"].split()) for row in _rows(path, ",")]
+        yield from _packed(sections)
+
+
+def definitions(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """Open English WordNet's definitions, several a row."""
+    lines: list[str] = []
+    for path in sorted((folder / "open_english_wordnet/src/yaml").glob("*.yaml")):
+        for block in re.split(r"\n(?=\d{8}-)", path.read_text(encoding="utf-8")):
+            meaning = re.search(r"definition:\n  - (.*?)\n  [a-z]", block, re.DOTALL)
+            members = re.search(r"members:\n((?:  - .*\n?)+)", block)
+            if meaning and members:
+                word = members[1].split("\n")[0].removeprefix("  - ").strip("'\" ").replace("_", " ")
+                means = " ".join(meaning[1].split()).strip("'\"")
+                lines.append(rng.choice(("{w}: {m}", "{w} means {m}.", "What is {w}? {m}.")).format(w=word, m=means))
+    rng.shuffle(lines)
+    yield from _packed(lines, 400)
+
+
+def reading(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """Paragraphs with questions and their answers: SQuAD, TyDi, QAMR, SelQA, FairytaleQA."""
+    for context, asked in chain(
+        squad(folder, exams.ids), tydi(folder), qamr(folder), selqa(folder), fairytales(folder)
+    ):
+        fine = [(question, answer) for question, answer in asked if not exams.overlaps(question, 3)]
+        rng.shuffle(fine)
+        for at in range(0, len(fine), 3):
+            yield f"{context}\n" + "\n".join(_asked(question, answer, rng) for question, answer in fine[at : at + 3])
+
+
+def trivia(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """Questions with their answers alone, several a row: WebQuestions' part for training and OpenTriviaQA."""
+    found = json.loads((folder / "webquestions_trainmodel/main/trainmodel.json").read_text(encoding="utf-8"))
+    lines = [_asked(row["qText"].capitalize(), row["answers"][0], rng) for row in found]
+    for path in sorted((folder / "opentriviaqa/categories").iterdir()):
+        if path.name == "brain-teasers":
+            continue
+        for question, answer in re.findall(r"#Q (.+?)\n\^ (.+?)\n", path.read_text(encoding="latin-1")):
+            if "which of the" not in question.lower() and "?" in question and not exams.overlaps(question, 3):
+                lines.append(_asked(question.strip(), answer.strip(), rng))
+    rng.shuffle(lines)
+    yield from _packed(lines, 300)
+
+
+def grade_school(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """GSM8K's training problems with their solutions in plain numbers."""
+    for row in _json_lines(folder / "gsm8k/grade_school_math/data/train.jsonl"):
+        if not exams.overlaps(row["question"], 3):
+            solution, _, answer = re.sub(r"<<[^<>]*>>", "", row["answer"]).partition("\n#### ")
+            ending = rng.choice(("The answer is {}.", "Answer: {}", "{}")).format(answer)
+            yield f"{row['question']}{rng.choice((' ', chr(10)))}{solution}\n{ending}"
+
+
+def one_step(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """One-step problems cut from GSM8K's."""
+    for row in _json_lines(folder / "gsm8k/grade_school_math/data/train.jsonl"):
+        if not exams.overlaps(row["question"], 3):
+            for problem in cut(row["question"], row["answer"]):
+                yield f"{problem.text} {problem.answer}{problem.goes_on}".replace("$ ", "$")
+
+
+def exercises(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """OpenStax's exercises in words, with solutions; what needs formulas is left out."""
+    seen: set[str] = set()
+    for path in sorted((folder / "openstax_prealgebra/modules").glob("*/index.cnxml")):
+        for exercise in re.findall(r"<exercise.*?</exercise>", path.read_text(encoding="utf-8"), re.DOTALL):
+            asked, _, solved = exercise.partition("<solution")
+            if solved and "<m:" not in asked and "<m:" not in solved and "<media" not in exercise:
+                question, answer = (
+                    " ".join(html.unescape(_TAG.sub(" ", one)).split()) for one in (asked, f"<{solved}")
+                )
+                if len(question) > 60 and answer and question not in seen and not exams.overlaps(question, 3):
+                    seen.add(question)
+                    yield f"{question} {answer}"
+
+
+def countries(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """The World Factbook's fields as one sentence each."""
+    for path in sorted((folder / "factbook").glob("*/*.json")):
+        about = json.loads(path.read_text(encoding="utf-8"))
+        name = about.get("Government", {}).get("Country name", {}).get("conventional short form", {}).get("text", "")
+        if not name or name == "none":
+            continue
+        lines = [f"{name}. {field}: {said}" for section in about.values() for field, said in _said(section)]
+        yield from _packed(lines)
+
+
+def dated(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """Sentences with a day that is counted from another, resolved (Recognizers-Text's specifications)."""
+    for name in ("DateParser", "MergedParser", "DateTimeParser"):
+        path = folder / f"recognizers_text_en/Specs/DateTime/English/{name}.json"
+        for row in json.loads(path.read_text(encoding="utf-8-sig")):
+            day = row.get("Context", {}).get("ReferenceDateTime", "")[:10]
+            for result in row.get("Results", ()):
+                value = result.get("Value")
+                resolved = value.get("FutureResolution", {}).get("date") if isinstance(value, dict) else None
+                if day and resolved:
+                    yield f"Today is {day}. {row['Input']} ({result['Text']} is {resolved}.)"
+
+
+def squad(folder: Path, exams: Collection[str] = ()) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """SQuAD 1.1's dev part, without the questions whose ids are in ``exams``."""
+    question = re.compile(r'data-id="(\w+)".*?class="question">(.*?)</strong>.*?class="answer">(.*?)</span>', re.DOTALL)
+    for path in sorted((folder / "squad_v1.1_dev_html/explore/1.1/dev").glob("*.html")):
+        for part in path.read_text(encoding="utf-8").split("<pre>")[1:]:
+            context, _, asked = part.partition("</pre>")
+            fine = [(q, a) for name, q, a in question.findall(asked) if name not in exams]
+            yield html.unescape(context), [(html.unescape(q), html.unescape(a)) for q, a in fine]
+
+
+def tydi(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """TyDi QA's English gold passages, the training part."""
+    for path in sorted(folder.glob("tydiqa_goldp_en/*train/*.json")):
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+            for paragraph in article["paragraphs"]:
+                asked = [(one["question"], one["answers"][0]["text"]) for one in paragraph["qas"]]
+                yield re.sub(r"\[\d+\](?::\d+)?", "", paragraph["context"])[:ROW_CHARACTERS], asked
+
+
+def qamr(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """QAMR's sentences with questions."""
+    for path in sorted((folder / "qamr/data/readable").glob("*.tsv")):
+        for block in path.read_text(encoding="utf-8").split("\n\n"):
+            lines = [line for line in block.splitlines() if line and not line.startswith("#")]
+            pairs = [re.split(r"\t| {3,}", line) for line in lines[1:]]
+            if lines:
+                yield lines[0], [(pair[0].strip(), pair[1].strip()) for pair in pairs if len(pair) > 1]
+
+
+def selqa(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """SelQA: a question, and the sentence that answers it."""
+    for path in sorted((folder / "selqa/ass").glob("*.json")):
+        for row in json.loads(path.read_text(encoding="utf-8")):
+            if row["answers"]:
+                answer = row["candidates"][row["answers"][0]]
+                yield f"{row['article']}: {row['section']}", [(row["question"], answer)]
+
+
+def fairytales(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """FairytaleQA's questions whose answer is in the text."""
+    for path in sorted(folder.glob("fairytaleqa/**/*-questions.csv")):
+        story = Path(str(path).replace("questions", "section-stories", 1).replace("-questions.csv", "-story.csv"))
+        if not story.exists():
+            story = next(iter(folder.glob(f"fairytaleqa/**/{path.name.replace('-questions', '-story')}")), path)
+        sections = {row.get("section"): row.get("text") for row in _rows(story, ",")}
+        for row in _rows(path, ","):
+            context = sections.get(row.get("cor_section"))
+            if context and row.get("ex-or-im1") == "explicit" and row.get("answer1"):
+                yield " ".join(context.split())[-ROW_CHARACTERS:], [(row["question"].capitalize(), row["answer1"])]
+
+
+SOURCES: Final[Mapping[str, Texts]] = {
+    "encyclopedia": encyclopedia, "news": news, "stories": stories, "definitions": definitions, "reading": reading,
+    "trivia": trivia, "grade school": grade_school, "one step": one_step, "exercises": exercises,
+    "countries": countries, "dated": dated,
+}  # fmt: skip
+"""Every source by the name that a mixture calls it."""
+
+
+def _asked(question: str, answer: str, rng: random.Random) -> str:
+    form = rng.choice(("{q} {a}", "{q} {a}.", "Question: {q}\nAnswer: {a}", "Q: {q} A: {a}", "{q}\n{a}"))
+    return form.format(q=question, a=answer.rstrip("."))
+
+
+def _clean(paragraphs: list[str], exams: Exams) -> Iterator[str]:
+    """Paragraphs without sentences that have a gap or that the exams have."""
+    for paragraph in paragraphs:
+        if exams.overlaps(paragraph) or _GAP.search(paragraph):
+            sentences = _SENTENCE.split(paragraph)
+            paragraph = " ".join(one for one in sentences if not _GAP.search(one) and not exams.overlaps(one))
+        if len(paragraph) > 40:
+            yield paragraph
+
+
+def _packed(paragraphs: Iterator[str] | list[str], characters: int = ROW_CHARACTERS) -> Iterator[str]:
+    """Paragraphs in rows of about ``characters``."""
+    row, length = [], 0
+    for paragraph in paragraphs:
+        row.append(paragraph)
+        length += len(paragraph)
+        if length >= characters:
+            yield "\n".join(row)
+            row, length = [], 0
+    if row:
+        yield "\n".join(row)
+
+
+def _said(section: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for field, value in section.items():
+        if isinstance(value, dict):
+            if isinstance(value.get("text"), str):
+                yield field, " ".join(html.unescape(_TAG.sub(" ", value["text"])).split())
+            else:
+                yield from ((f"{field}, {part}", said) for part, said in _said(value))
+
+
+def _rows(path: Path, delimiter: str) -> Iterator[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file, delimiter=delimiter)
+
+
+def _json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)

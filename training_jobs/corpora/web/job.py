@@ -1,0 +1,93 @@
+"""The beginning of a run: for each tool the texts that its heuristic keeps, from whatever files there are."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from toolformer.tools import Tool
+from training_jobs.corpora.web.language_id import FastTextLanguages
+from training_jobs.corpora.web.readers import CorpusError, Read, read
+from training_jobs.corpora.web.selecting import HELD_OUT_FILE, Selector, Settings, select_files
+from training_jobs.corpora.web.tokens import model_spans
+from training_jobs.errors import StageError
+from training_jobs.run_folder import RunFolder
+from training_jobs.runner.parts import write_whole
+from training_jobs.runner.quick_digest import file_digest
+from training_jobs.settings import positive
+
+DONE: Final = "done.json"
+
+
+def select_texts(
+    folder: RunFolder,
+    files: Sequence[Path],
+    tools: Sequence[Tool],
+    *,
+    tokenizer: Path,
+    language_id: Path | None,
+    seed: int,
+    hold_out: int,
+    restart: bool,
+    console: Console,
+) -> None:
+    """Write ``RUN/corpus/<Tool>.jsonl`` of the texts in ``files``, if an earlier run has not; ``hold_out`` of them are
+    set apart.
+
+    Killed, it begins anew: it takes minutes where the stages behind it take hours.
+
+    Raises:
+        StageError: if a file cannot be read, or the corpus there is of other files or settings.
+    """
+    corpus = folder.target("corpus", "any").parent
+    try:
+        settings = {
+            "files": {path.name: file_digest(path) for path in files},
+            "tools": [tool.name for tool in tools],
+            "tokenizer": file_digest(tokenizer),
+            "language_id": language_id and file_digest(language_id),
+            "seed": seed,
+            **({"hold_out": hold_out} if hold_out else {}),  # not in what earlier versions wrote
+        }
+    except OSError as error:
+        raise StageError(f"{error.filename}: cannot be read ({error.strerror}); correct the path") from error
+    marker = corpus / DONE
+    if marker.is_file() and not restart:
+        before = json.loads(marker.read_bytes())
+        if before != settings:
+            differ = ", ".join(sorted(key for key in {*before, *settings} if before.get(key) != settings.get(key)))
+            raise StageError(f"{corpus} was made from other {differ}: give --restart to make it anew, or another --run")
+        console.print(f"corpus: is done already, in {corpus}", markup=False, highlight=False, soft_wrap=True)
+        return
+    try:
+        languages = FastTextLanguages(language_id) if language_id else None
+        how = Settings(seed=seed, spans=model_spans(tokenizer), hold_out=hold_out)
+        selector = Selector([tool.name for tool in tools], how, languages)
+        counts = select_files(_read_all(files, console), corpus, selector)
+    except (CorpusError, ValueError) as error:
+        raise StageError(str(error)) from error
+    kept = ", ".join(f"{tool} {sum(found.values()):,}" for tool, found in counts.kept.items())
+    console.print(f"corpus: {counts.read:,} texts read; for {kept}", markup=False, highlight=False, soft_wrap=True)
+    write_whole(marker, (json.dumps(settings, indent=2) + "\n").encode())
+
+
+def _read_all(files: Sequence[Path], console: Console) -> Iterator[Read]:
+    for number, file in enumerate(files, start=1):
+        console.print(f"corpus: file {number} of {len(files)}, {file.name}", markup=False, highlight=False)
+        yield from read(file)
+
+
+def add_hold_out(parser: argparse.ArgumentParser) -> None:
+    """Add the option of that name."""
+    parser.add_argument(
+        "--hold-out",
+        type=positive,
+        default=0,
+        metavar="N",
+        help=f"set N texts apart in {HELD_OUT_FILE}, for finetune's --held-out; the paper has 1,000 (0)",
+    )

@@ -1,0 +1,118 @@
+"""The stage ``execute``: what the tool says to each candidate, as a job for the runner."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime as dt
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from toolformer.cache_settings import CacheSettings
+from toolformer.result_cache import CacheConfigError
+from toolformer.tool_client import ToolClient
+from toolformer.tools import Tool, ToolRegistry
+from training_jobs.errors import StageError
+from training_jobs.execute.asking import Asking, ExecuteSettings, Outcome, Question
+from training_jobs.records import Annotated, Candidate
+from training_jobs.run_folder import RunFolder
+from training_jobs.runner.running import Running, Stage, run_stages
+from training_jobs.runner.work import Say, Worked
+
+CHUNK: Final = 256
+"""Documents at a time: enough calls for full batches, few enough that a kill loses seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class ExecuteJob:
+    """Asks ``tool``'s service. ``cache`` answers what was asked before; with Redis, by whichever worker or machine."""
+
+    tool: Tool
+    cache: CacheSettings
+    how: ExecuteSettings
+
+    def settings(self) -> dict[str, Any]:
+        """The tool and its version; where its service stands has no part in it."""
+        return {"tool": self.tool.name, "version": self.tool.version, "takes_date": self.tool.takes_date}
+
+    def open(self, say: Say) -> _Executor:
+        """See :class:`~training_jobs.runner.work.Job`."""
+        return _Executor(self, say)
+
+
+class _Executor:
+    def __init__(self, job: ExecuteJob, say: Say) -> None:
+        self._tool = job.tool
+        self._loop = asyncio.Runner()
+        try:
+            cache = job.cache.open()
+        except CacheConfigError as error:
+            raise StageError(str(error)) from error
+        self._client = ToolClient(ToolRegistry([job.tool]), cache=cache)
+        self._loop.run(self._client.__aenter__())
+        self._asking = Asking(self._client, job.tool, say, job.how)
+
+    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
+        annotated = [Annotated.from_line(line, where) for where, line in lines]
+        for (where, _), one in zip(lines, annotated, strict=True):
+            if one.tool != self._tool.name:
+                raise StageError(f"{where}: tool: is {one.tool!r}; this is the stage of {self._tool.name}")
+        questions = [
+            Question(candidate.input, None if one.document.date is None else dt.date.fromisoformat(one.document.date))
+            for one in annotated
+            for candidate in one.candidates
+        ]
+        before, waited, began = self._asking.asked, self._asking.waited_s, time.monotonic()
+        outcomes = self._loop.run(self._asking.ask(questions))
+        # What a call costs is no matter of the weather.
+        seconds = time.monotonic() - began - (self._asking.waited_s - waited)
+        answers = iter(outcomes)
+        records = [
+            dataclasses.replace(one, candidates=tuple(_with(next(answers), each) for each in one.candidates))
+            for one in annotated
+        ]
+        answered = sum(isinstance(outcome, str) for outcome in outcomes)
+        return Worked(
+            records,
+            {"calls": len(outcomes), "without answer": len(outcomes) - answered},
+            {"asked": self._asking.asked - before, "seconds": seconds},
+        )
+
+    def close(self) -> None:
+        self._loop.run(self._client.__aexit__(None, None, None))
+        self._loop.close()
+
+
+def _with(outcome: Outcome, candidate: Candidate) -> Candidate:
+    if isinstance(outcome, str):
+        return dataclasses.replace(candidate, output=outcome, error=None)
+    return dataclasses.replace(candidate, output=None, error=outcome.code)
+
+
+def execute_tools(
+    folder: RunFolder,
+    tools: Sequence[Tool],
+    running: Running,
+    how: ExecuteSettings,
+    cache: CacheSettings,
+    *,
+    chunk_documents: int = CHUNK,
+) -> bool:
+    """Execute the annotated documents of each tool; whether all outputs are whole.
+
+    Raises:
+        StageError: if a service stays away, or a file is not what it should be.
+    """
+    stages = [
+        Stage(
+            f"execute {tool.name}",
+            folder.file("annotate", tool.name),
+            folder.target("execute", tool.name),
+            ExecuteJob(tool, cache, how),
+            chunk_documents,
+        )
+        for tool in tools
+    ]
+    return run_stages(stages, running)

@@ -1,0 +1,142 @@
+"""All stages in one command: from texts C to C*.
+
+    python -m training_jobs.pipeline FILE ... --run RUN --model MODEL --language-id lid.176.ftz
+    python -m training_jobs.pipeline --round 2 --earlier RUN --run RUN2 --model FINETUNED
+
+Ended at any moment, the same command goes on. The tool services must be up by the time of ``execute``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from rich.console import Console
+
+from language_model.config import CheckpointError
+from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.cache_settings import CacheSettings
+from toolformer.tool_client import ToolClient
+from toolformer.tools import Tool, ToolRegistry
+from training_jobs.annotate.annotator import AnnotateSettings
+from training_jobs.annotate.job import annotate_tools
+from training_jobs.corpora.web.job import add_hold_out, select_texts
+from training_jobs.errors import StageError
+from training_jobs.execute.asking import ExecuteSettings
+from training_jobs.execute.job import execute_tools
+from training_jobs.filter.job import add_strictness, judge_tools, measured_costs, read_strictness, score_tools
+from training_jobs.filter.scorer import ScoreSettings
+from training_jobs.merge.choosing import MergeRule
+from training_jobs.merge.job import merge_tools
+from training_jobs.merge.rounds import begin_round
+from training_jobs.model_choice import add_model, model_choice
+from training_jobs.options import add_running, run_command, run_folder, running, stage_parser
+from training_jobs.run_folder import RunFolder
+from training_jobs.runner.running import Running
+from training_jobs.settings import add_settings, positive, read_settings
+
+CHUNK = 64
+
+_EXAMPLES = """
+toolformer jobs run --up WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
+toolformer jobs run texts.jsonl --run RUN --model models/base --tools Calculator Calendar
+toolformer jobs run --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-weight 0.05
+toolformer jobs run annotate --on k8s --dry-run   (one stage, here, in a container or on a cluster; --help)
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line of the whole pipeline."""
+    run_command(make_parser(), _run, arguments)
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The options of the whole pipeline."""
+    parser = stage_parser(
+        "training_jobs.pipeline",
+        "From texts to C*: select, annotate, execute, score, filter, merge. Goes on where it was ended.",
+        _EXAMPLES,
+    )
+    parser.add_argument("files", type=Path, nargs="*", help="CCNet .json.gz, .jsonl (also .gz) or .parquet files: C")
+    parser.add_argument("--language-id", type=Path, help="fastText classifier, such as lid.176.ftz; MT needs it")
+    add_hold_out(parser)
+    parser.add_argument("--round", type=positive, default=1, help="2 and on: add calls to the C* of --earlier (1)")
+    parser.add_argument("--earlier", type=Path, metavar="DIR", help="folder of the run of the round before")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn; the same seed gives the same bytes")
+    add_settings(parser, AnnotateSettings, skip={"seed"})
+    add_settings(parser, ExecuteSettings)
+    add_strictness(parser)
+    add_settings(parser, MergeRule, skip={"seed"})
+    add_model(parser)
+    parser.add_argument(
+        "--up", action="store_true", help="start the tool services for as long as this runs (toolformer jobs run only)"
+    )
+    add_running(parser, chunk=CHUNK)
+    return parser
+
+
+def _run(options: argparse.Namespace) -> None:
+    folder, registry, how = run_folder(options), ToolRegistry.load(), running(options)
+    if how.shard.world_size > 1:
+        raise StageError("the stages of a run wait for one another: give each rank one stage (jobs annotate, ...)")
+    if options.up:
+        raise StageError("--up: a job starts no services; give it to toolformer jobs run")
+    asked = registry.select(options.tools)
+    strictness = read_strictness(options, registry)
+    model, chunk = model_choice(options), options.chunk
+    model.settings()  # says now what would else be said after the corpus
+    asyncio.run(_say_who_is_missing(asked, registry, how.console))
+    _begin(options, folder, asked, registry, how)
+    tools = folder.tools("corpus", registry, options.tools)
+    earlier_calls = registry if folder.is_later_round else None
+    annotating, cache = read_settings(AnnotateSettings, options), CacheSettings.read(os.environ)
+    annotate_tools(folder, tools, how, model, annotating, earlier_calls=earlier_calls, chunk_documents=chunk)
+    execute_tools(folder, tools, how, read_settings(ExecuteSettings, options), cache)
+    score_tools(folder, tools, how, model, read_settings(ScoreSettings, options), chunk_documents=chunk)
+    if options.cost == "measured":
+        strictness = replace(strictness, cost=measured_costs(folder, tools))
+    judge_tools(folder, tools, how, strictness)
+    merge_tools(folder, tools, read_settings(MergeRule, options), registry, how.console)
+
+
+def _begin(
+    options: argparse.Namespace, folder: RunFolder, tools: Sequence[Tool], registry: ToolRegistry, how: Running
+) -> None:
+    """Make the corpus: of files, or of the C* of the round before."""
+    tokenizer = options.model / "tokenizer.json"
+    if options.round == 1:
+        if not options.files or options.earlier:
+            raise StageError("the first round takes FILES and no --earlier; a later one --round 2 --earlier DIR")
+        select_texts(
+            folder, options.files, tools, tokenizer=tokenizer, language_id=options.language_id,
+            seed=options.seed, hold_out=options.hold_out, restart=how.restart, console=how.console,
+        )  # fmt: skip
+        return
+    if options.files or options.hold_out or options.earlier is None:
+        takes = "takes --earlier DIR, the run of the round before, and neither FILES nor --hold-out"
+        raise StageError(f"--round {options.round} {takes}")
+    try:
+        texts = begin_round(
+            folder, RunFolder(options.earlier).merged, ByteLevelTokenizer.from_pretrained(options.model), registry
+        )
+    except CheckpointError as error:
+        raise StageError(f"--model: {error}") from error
+    how.console.print(f"corpus: {texts:,} texts of C*, for round {options.round}", highlight=False)
+
+
+async def _say_who_is_missing(tools: Sequence[Tool], registry: ToolRegistry, console: Console) -> None:
+    """Annotating takes hours; it is good to know before that the services will be needed after it."""
+    async with ToolClient(registry) as client:
+        states = await asyncio.gather(*(client.ready(tool.name) for tool in tools))
+    for tool, state in zip(tools, states, strict=True):
+        if not state:
+            said = f"{tool.name} is not up yet; execute will wait for it: {state.reason}"
+            console.print(said, markup=False, highlight=False, soft_wrap=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,218 @@
+"""Train a small GPT-J from nothing on an encoded corpus.
+
+    python -m training_jobs.pretrain --corpus DIR --out RUN --steps 4000
+
+Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
+sees the same batches in the same order. With ``--cooldown 0.2`` the rate falls in the last fifth alone, so that until
+then a run can still be made longer or shorter (``--steps``). The finished model stands in ``RUN/model`` as a Hugging
+Face checkpoint.
+
+Tokens that a tool's result splices in are left out of the loss: at inference they are never sampled, and most of
+them (a population, a product) cannot be foreseen, so learning them by heart would only take room from learning to
+copy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import math
+import shutil
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import torch
+from rich.console import Console
+from torch import Tensor
+from torch.nn import functional as F  # noqa: N812, the field's name for it
+
+from language_model import checkpoint
+from language_model.config import GPTJConfig
+from language_model.gptj import GPTJ
+from language_model.short_rows import attention_for
+from language_model.tokenizer import ByteLevelTokenizer
+from training_jobs.pretrain.rows import Batch, Tokens, batches_from
+from training_jobs.runner.progress import StageProgress
+from training_jobs.settings import add_settings, read_settings, setting
+
+_STATE: Final = "state.pt"
+_LOG: Final = "loss.jsonl"
+_BETAS: Final = (0.9, 0.95)
+_LENGTH: Final = {"steps", "warmup", "cooldown", "checkpoint_every"}
+"""What may be changed in a run that is under way, if the steps done so far would have been the same."""
+
+Precision = Literal["float32", "bfloat16"]
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """What a run is. ``rate`` rises over ``warmup``, is ``peak_rate``, and falls along a cosine to ``final_rate``;
+    weights and their updates are float32, whatever the ``precision`` of the products."""
+
+    steps: int = setting(help="of the optimizer")
+    seed: int = setting(0, "draws the order of the rows, and the first weights")
+    batch_tokens: int = setting(4096, "tokens of a step, padding and all")
+    peak_rate: float = setting(2e-3, "highest learning rate")
+    final_rate: float = setting(1e-4, "learning rate at the end")
+    warmup: float = setting(0.04, "steps in which the rate rises or, below 1, their share")
+    cooldown: float = setting(1.0, "share of the steps after them, the last ones, in which it falls")
+    weight_decay: float = setting(0.05, "of AdamW")
+    clip: float = setting(1.0, "largest norm of a gradient")
+    width: int = setting(256, "of the model")
+    layers: int = setting(4, "of the model")
+    heads: int = setting(4, "of the model's attention")
+    rotary_dim: int = setting(32, "dimensions of a head that are rotated")
+    positions: int = setting(512, "longest text of the model, in tokens")
+    checkpoint_every: int = setting(200, "steps between checkpoints")
+    precision: Precision = setting("float32", "of products")
+
+    def rate(self, step: int) -> float:
+        """Learning rate of the step with this number (from 0)."""
+        warm = max(1, round(self.warmup * self.steps if self.warmup < 1 else self.warmup))
+        if step < warm:
+            return self.peak_rate * (step + 1) / warm
+        falling = max(1, round(self.cooldown * (self.steps - warm)))
+        progress = max(0.0, 1 - (self.steps - step) / falling)
+        return self.final_rate + (self.peak_rate - self.final_rate) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def batch_loss(model: GPTJ, batch: Batch) -> Tensor:
+    """Mean cross-entropy in nats over the batch's learned tokens, each predicted from those before it."""
+    learned = batch.learned[:, 1:]
+    hidden = model.hidden(batch.ids[:, :-1])[learned]
+    return F.cross_entropy(model.lm_head(hidden).float(), batch.ids[:, 1:][learned])
+
+
+def pretrain(
+    corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None = None, device: str | torch.device = "cpu"
+) -> GPTJ:
+    """Train (or go on training) in ``out`` and return the model, on the CPU; ``stop_after`` ends this process's part
+    after so many steps. ``device`` is where the work is done; a run may go on on another.
+
+    Raises:
+        FileNotFoundError: if the corpus has not been made.
+        ValueError: if ``out`` holds a run of another recipe.
+    """
+    tokens = Tokens.load(corpus)
+    vocabulary = ByteLevelTokenizer.from_pretrained(corpus).vocab_size
+    out.mkdir(parents=True, exist_ok=True)
+    torch.manual_seed(recipe.seed)
+    config = GPTJConfig(
+        vocab_size=vocabulary, n_positions=recipe.positions, n_embd=recipe.width, n_layer=recipe.layers,
+        n_head=recipe.heads, rotary_dim=recipe.rotary_dim, bos_token_id=0, eos_token_id=0,
+    )  # fmt: skip
+    device = torch.device(device)
+    model = GPTJ.from_config(config, seed=recipe.seed).to(device).train()
+    optimizer = _optimizer(model, recipe)
+    step = _resume(out, recipe, model, optimizer)
+    last = recipe.steps if stop_after is None else min(recipe.steps, step + stop_after)
+    batches = batches_from(
+        tokens, step=step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed
+    )
+    shown = StageProgress("pretrain", recipe.steps, step, Console(stderr=True), unit="steps")
+    with (out / _LOG).open("a", buffering=1) as log, shown as progress:
+        while step < last:
+            began = time.perf_counter()
+            batch = next(batches).to(device)
+            loss = _train_step(model, optimizer, batch, recipe, step)
+            step += 1
+            speed = batch.ids.numel() / (time.perf_counter() - began)
+            print(
+                json.dumps({"step": step, "loss": loss, "rate": recipe.rate(step - 1), "tokens_per_s": round(speed)}),
+                file=log,
+            )
+            progress.advance(1, {"tokens": batch.ids.numel()}, f"loss {loss:.3f}")
+            if step % recipe.checkpoint_every == 0 or step == last:
+                log.flush()
+                _save_state(out, recipe, model, optimizer, step)
+    model = model.cpu()
+    if step == recipe.steps:
+        checkpoint.save(model, out / "model")
+        shutil.copyfile(corpus / "tokenizer.json", out / "model" / "tokenizer.json")
+    return model.eval()
+
+
+@contextlib.contextmanager
+def _products_in(precision: Precision, device: torch.device, tokens: int) -> Iterator[None]:
+    """Matrix products in ``precision``: in bfloat16, where a processor has units for it, twice as fast."""
+    if precision == "float32":
+        yield
+        return
+    with torch.autocast(device.type, torch.bfloat16), attention_for(device, tokens):
+        yield
+
+
+def _train_step(model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, step: int) -> float:
+    for group in optimizer.param_groups:
+        group["lr"] = recipe.rate(step)
+    # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
+    with _products_in(recipe.precision, batch.ids.device, batch.ids.shape[1]):
+        loss = batch_loss(model, batch)
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
+    optimizer.step()
+    return loss.item()
+
+
+def _optimizer(model: GPTJ, recipe: Recipe) -> torch.optim.Optimizer:
+    # Weight decay is for the matrices; on norms, biases and rarely seen embeddings it only erases.
+    decayed = [p for name, p in model.named_parameters() if p.dim() == 2 and not name.startswith("wte")]
+    others = [p for name, p in model.named_parameters() if p.dim() != 2 or name.startswith("wte")]
+    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=recipe.peak_rate, betas=_BETAS, fused=True)
+
+
+def _save_state(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optimizer, step: int) -> None:
+    state = {"recipe": asdict(recipe), "step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+    partial = out / f"{_STATE}.partial"
+    torch.save(state, partial)
+    partial.replace(out / _STATE)  # atomic: a kill leaves the old checkpoint or the new one
+
+
+def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optimizer) -> int:
+    """Load the last checkpoint, if any, and forget log lines after it; the number of steps done."""
+    log = out / _LOG
+    if not (out / _STATE).exists():
+        log.write_text("")
+        return 0
+    state: dict[str, Any] = torch.load(out / _STATE, weights_only=True, map_location=next(model.parameters()).device)
+    changed = sorted(name for name, value in asdict(recipe).items() if state["recipe"].get(name, value) != value)
+    if not set(changed) <= _LENGTH or not _same_so_far(Recipe(**state["recipe"]), recipe, int(state["step"])):
+        raise ValueError(f"{out} holds a run of another recipe ({', '.join(changed)} differ): give another --out")
+    model.load_state_dict(state["model"])
+    optimizer.load_state_dict(state["optimizer"])
+    step = int(state["step"])
+    kept = log.read_text().splitlines(keepends=True)[:step] if log.exists() else []
+    log.write_text("".join(kept))
+    return step
+
+
+def _same_so_far(one: Recipe, other: Recipe, steps: int) -> bool:
+    """Whether the first ``steps`` steps have the same rates, so that a run may still become longer or shorter."""
+    return all(math.isclose(one.rate(step), other.rate(step), rel_tol=1e-12) for step in range(steps))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(prog="python -m training_jobs.pretrain", description="Train a small GPT-J.")
+    parser.add_argument("--corpus", type=Path, required=True, help="directory with an encoded corpus")
+    parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoint, loss.jsonl, model/")
+    add_settings(parser, Recipe)
+    parser.add_argument(
+        "--device", choices=("cpu", "cuda"), help="where to train; on a GPU if there is one, by default"
+    )
+    options = parser.parse_args(arguments)
+    has_gpu = torch.cuda.is_available()
+    if options.device == "cuda" and not has_gpu:
+        parser.error("--device cuda: torch finds no GPU here; leave it out, or install requirements/torch-cuda.txt")
+    device = options.device or ("cuda" if has_gpu else "cpu")
+    try:
+        pretrain(options.corpus, options.out, read_settings(Recipe, options), device=device)
+    except (FileNotFoundError, ValueError) as error:
+        parser.error(str(error))
+    print(f"model: {options.out / 'model'}")

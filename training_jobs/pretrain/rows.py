@@ -1,0 +1,131 @@
+"""Encoded documents on disk, and the order in which training reads them.
+
+A row is one document, so that a row looks to the model as a prompt does at inference. Documents of like length share
+a batch, which keeps padding to a few percent. The order is a pure function of seed and epoch: to resume is to skip.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+TOKENS_FILE: Final = "tokens.safetensors"
+# Documents are sorted by length within pools of this many: large enough for little padding, small enough to stay
+# shuffled.
+_POOL: Final = 2048
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """All documents' ids in one line: ``ids`` and ``learned`` ``[tokens]``, ``starts`` ``[documents + 1]``.
+
+    ``learned`` is false for tokens that no model ever has to make: those a tool's result splices in.
+    """
+
+    ids: Tensor
+    learned: Tensor
+    starts: Tensor
+
+    @property
+    def documents(self) -> int:
+        """Number of documents."""
+        return len(self.starts) - 1
+
+    @classmethod
+    def of(cls, documents: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> Tokens:
+        """Tokens of documents given as (ids, learned)."""
+        lengths = torch.tensor([0, *(len(ids) for ids, _ in documents)])
+        return cls(
+            torch.tensor([token for ids, _ in documents for token in ids], dtype=torch.int32),
+            torch.tensor([flag for _, learned in documents for flag in learned], dtype=torch.bool),
+            lengths.cumsum(0),
+        )
+
+    def save(self, directory: Path) -> None:
+        """Write ``directory/tokens.safetensors``; a reader never sees half a file."""
+        partial = directory / f"{TOKENS_FILE}.partial"
+        save_file({"ids": self.ids, "learned": self.learned, "starts": self.starts}, partial)
+        partial.replace(directory / TOKENS_FILE)
+
+    @classmethod
+    def load(cls, directory: Path) -> Tokens:
+        """Read what :meth:`save` wrote.
+
+        Raises:
+            FileNotFoundError: with the remedy, if the corpus has not been made.
+        """
+        path = directory / TOKENS_FILE
+        if not path.exists():
+            raise FileNotFoundError(
+                f"{path} is missing: make the corpus first, such as with "
+                f"python -m training_jobs.corpora.demonstrations --out {directory}"
+            )
+        tensors = load_file(path)
+        return cls(tensors["ids"], tensors["learned"], tensors["starts"])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Documents side by side: ``ids`` ``[documents, tokens]``, padded at the end; ``learned`` marks what the loss
+    counts."""
+
+    ids: Tensor
+    learned: Tensor
+
+    def to(self, device: torch.device) -> Batch:
+        """The batch on another device."""
+        return Batch(self.ids.to(device), self.learned.to(device))
+
+
+def epoch_batches(tokens: Tokens, *, batch_tokens: int, max_length: int, seed: int, epoch: int) -> list[list[int]]:
+    """The documents of each batch of one epoch: at most ``batch_tokens`` tokens a batch, padding and all.
+
+    Documents longer than ``max_length`` tokens are cut to it when the batch is made.
+    """
+    rng = random.Random(seed * 1_000_003 + epoch)
+    lengths = (tokens.starts.diff().clamp(max=max_length)).tolist()
+    order = list(range(tokens.documents))
+    rng.shuffle(order)
+    batches: list[list[int]] = []
+    for start in range(0, len(order), _POOL):
+        current: list[int] = []
+        for number in sorted(order[start : start + _POOL], key=lengths.__getitem__):
+            if current and lengths[number] * (len(current) + 1) > batch_tokens:
+                batches.append(current)
+                current = []
+            current.append(number)
+        batches.append(current)
+    rng.shuffle(batches)
+    return batches
+
+
+def make_batch(tokens: Tokens, documents: Sequence[int], *, max_length: int) -> Batch:
+    """The batch of these documents. Padding has id 0 and is never learned."""
+    spans = [
+        (int(tokens.starts[n]), min(int(tokens.starts[n + 1]), int(tokens.starts[n]) + max_length)) for n in documents
+    ]
+    widest = max(end - start for start, end in spans)
+    ids = torch.zeros(len(spans), widest, dtype=torch.long)
+    learned = torch.zeros(len(spans), widest, dtype=torch.bool)
+    for row, (start, end) in enumerate(spans):
+        ids[row, : end - start] = tokens.ids[start:end]
+        learned[row, : end - start] = tokens.learned[start:end]
+    return Batch(ids, learned)
+
+
+def batches_from(tokens: Tokens, *, step: int, batch_tokens: int, max_length: int, seed: int) -> Iterator[Batch]:
+    """Batches from the ``step``-th on, epoch after epoch, without end."""
+    epoch, skipped = 0, step
+    while True:
+        batches = epoch_batches(tokens, batch_tokens=batch_tokens, max_length=max_length, seed=seed, epoch=epoch)
+        for documents in batches[skipped:]:
+            yield make_batch(tokens, documents, max_length=max_length)
+        skipped = max(0, skipped - len(batches))
+        epoch += 1

@@ -1,0 +1,148 @@
+"""One stage from its input file to its output file: chunk by chunk, from where an earlier run was ended.
+
+The output is a function of the input and the job's settings. Chunks do not depend on how many workers or machines there
+are, a worker does one at a time, and the output is their concatenation in order: so its bytes are the same for any
+number of workers, on any number of ranks, after any kill.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from training_jobs.errors import StageError
+from training_jobs.records import RecordError
+from training_jobs.runner.chunks import Plan, plan
+from training_jobs.runner.parts import Parts
+from training_jobs.runner.pool import ChunkDone, in_processes, in_this_process
+from training_jobs.runner.progress import StageProgress
+from training_jobs.runner.ranks import Shard
+from training_jobs.runner.work import Job, Say, Worker
+
+FORMAT: Final = 1
+"""Goes up with a change after which half-done stages of before must not be gone on with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What is done: ``job`` on ``source``, written to ``target``. ``name`` is for people, such as ``annotate QA``. A
+    ``replaceable`` output is made anew for other input or settings; of others that is refused."""
+
+    name: str
+    source: Path
+    target: Path
+    job: Job
+    chunk_documents: int = 64
+    replaceable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """How: by so many processes (1: this one), which part of the chunks, from the beginning or not."""
+
+    workers: int = 1
+    shard: Shard = field(default_factory=Shard)
+    restart: bool = False
+    console: Console = field(default_factory=lambda: Console(stderr=True))
+
+
+def run_stages(stages: Sequence[Stage], running: Running) -> bool:
+    """Do what is left of each stage, one after the other; whether the outputs of all are whole at the end. Of several
+    ranks the one that ends last finds them whole.
+
+    Raises:
+        StageError: what is wrong, for people. What was done stays done.
+    """
+    if running.restart and running.shard.world_size > 1:
+        raise StageError("--restart would have each rank forget what the others did: remove the stage's folder instead")
+    # What another rank was the last to do is whole only after this one has gone on.
+    parts = [_run(stage, running) for stage in stages]
+    return all(one.joined() for one in parts)
+
+
+def _run(stage: Stage, running: Running) -> Parts:
+    planned = plan(stage.source, stage.chunk_documents)
+    settings = {
+        "stage": stage.name,
+        "format": FORMAT,
+        "input": planned.sha256,
+        "chunk_documents": stage.chunk_documents,
+        **stage.job.settings(),
+    }
+    parts = Parts(stage.target, settings, len(planned.chunks))
+    if running.restart or (stage.replaceable and not parts.fit()):
+        parts.forget()
+    if parts.finished():
+        parts.sweep()
+        _say(running, stage, f"{planned.lines:,} documents are done already, in {stage.target}")
+        return parts
+    try:
+        with parts.held(running.shard.rank):
+            _do_missing(stage, running, planned, parts)
+            whole = parts.join()
+    except FileNotFoundError:
+        # Another rank joined the parts and swept up while this one looked at them.
+        if not parts.finished():
+            raise
+        whole = True
+    except RecordError as error:
+        raise StageError(str(error)) from error
+    if not whole:
+        _say(running, stage, "done here; the rank that is the last to end joins the output")
+    return parts
+
+
+def _do_missing(stage: Stage, running: Running, planned: Plan, parts: Parts) -> None:
+    own = [chunk for chunk in planned.chunks if running.shard.owns(chunk.number)]
+    done = parts.done()
+    left = [chunk.number for chunk in own if chunk.number not in done]
+    completed = sum(chunk.lines for chunk in own if chunk.number in done)
+    total = sum(chunk.lines for chunk in own)
+    log = stage.target.with_name(f"{stage.target.name}.log.jsonl")
+    with StageProgress(stage.name, total, completed, running.console) as progress, log.open("a") as notes:
+        work = _Work(stage.job, planned, parts)
+        events: Iterator[ChunkDone]
+        if running.workers == 1 or len(left) < 2:
+            events = in_this_process(work, left, progress.say) if left else iter(())
+        else:
+            events = in_processes(work, left, min(running.workers, len(left)), progress.say)
+        for event in events:
+            progress.advance(event.documents, event.counts)
+            note = {"chunk": event.number, "documents": event.documents, **event.counts, **event.measured}
+            notes.write(json.dumps(note) + "\n")
+            notes.flush()
+
+
+@dataclass(frozen=True, slots=True)
+class _Work:
+    job: Job
+    plan: Plan
+    parts: Parts
+
+    def open(self, say: Say) -> _Doer:
+        return _Doer(self.job.open(say), self.plan, self.parts)
+
+
+@dataclass(frozen=True, slots=True)
+class _Doer:
+    worker: Worker
+    plan: Plan
+    parts: Parts
+
+    def do(self, number: int) -> ChunkDone:
+        chunk = self.plan.chunks[number]
+        worked = self.worker.work(self.plan.read(chunk))
+        self.parts.write(number, "".join(record.to_line() for record in worked.records).encode("utf-8"))
+        return ChunkDone(number, chunk.lines, worked.counts, worked.measured)
+
+    def close(self) -> None:
+        self.worker.close()
+
+
+def _say(running: Running, stage: Stage, message: str) -> None:
+    running.console.print(f"{stage.name}: {message}", markup=False, highlight=False, soft_wrap=True)

@@ -1,8 +1,0 @@
-"""The runner of the stages annotate, execute, filter and merge: chunks that no kill loses, workers, ranks, progress.
-
-- ``runner.py``: one stage from input file to output file; ``pool.py``: its worker processes
-- ``chunks.py``: the input in chunks of a fixed number of lines; ``parts.py``: finished chunks on disk, and joining them
-- ``ranks.py``: which chunks are this process' own where several machines share a stage
-- ``progress.py``: a bar on a terminal, lines elsewhere
-- ``folder.py``: where each stage of a run has its files; ``command.py``: the options that the stages share
-"""
