@@ -1,7 +1,8 @@
 """How many calls are right, before the filter and after it, where the calls that help are known.
 
-They are known of generated texts only (``truth.jsonl``; see `corpora.web.generated`); no stage reads them. A call is right if its result has the answer that its tool is to give there, and it stands right before that answer or
-between two words of it: where a translation begins as many do, the call helps with what is the sentence's own."""
+They are known of generated texts only (``truth.jsonl``; see `corpora.web.generated`); no stage reads them. A call is
+right if its result has the answer that its tool is to give there, and it stands right before that answer or between two
+words of it: where a translation begins as many do, the call helps with what is the sentence's own."""
 
 from __future__ import annotations
 

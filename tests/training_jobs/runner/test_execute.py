@@ -23,7 +23,7 @@ from toolformer.tool_client import ToolClient, ToolError
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.execute import asking
-from training_jobs.execute.asking import Asking, Question
+from training_jobs.execute.asking import Asking, ExecuteSettings, Question
 from training_jobs.records import Annotated, Candidate, Document
 
 PACKAGED = ToolRegistry.load(environ={})
@@ -37,7 +37,9 @@ def at(tool: str, url: str, **changes: Any) -> Tool:
 async def ask(tool: Tool, questions: list[Question], said: list[str] | None = None, **how: Any) -> list[Any]:
     """Outputs, and codes of errors."""
     async with ToolClient(ToolRegistry([tool]), cache=MemoryCache()) as client:
-        outcomes = await Asking(client, tool, (said if said is not None else []).append, **how).ask(questions)
+        outcomes = await Asking(client, tool, (said if said is not None else []).append, ExecuteSettings(**how)).ask(
+            questions
+        )
     return [(outcome.code,) if isinstance(outcome, ToolError) else outcome for outcome in outcomes]
 
 
