@@ -26,9 +26,8 @@ import torch
 from benchmarks.resume import resume_cost
 from benchmarks.serving.gateway import endless
 from benchmarks.workload import prompts
-from inference_gateway.actions import Done
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.core import CompletionRequest
+from inference_gateway.core import CompletionRequest, Finished
 from inference_gateway.engine.limits import EngineLimits
 from language_model import checkpoint
 from language_model.native.step import NativeStep
@@ -43,7 +42,7 @@ async def engine_rate(backend: LocalBackend, batch: Sequence[list[int]], tokens:
     async def one(ids: list[int]) -> int:
         made = 0
         async for action in backend.open(CompletionRequest(tuple(ids), max_tokens=tokens), {}):
-            if isinstance(action, Done):
+            if isinstance(action, Finished):
                 made = action.usage.completion_tokens
         return made
 

@@ -30,10 +30,9 @@ import torch
 
 from benchmarks.decode import transformers_rate
 from benchmarks.reports import RESULTS, machine, write_report
-from inference_gateway.actions import Done
 from inference_gateway.backends.local import LocalSession
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest
+from inference_gateway.core import CompletionRequest, Finished
 from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
@@ -81,7 +80,7 @@ async def engine_rate(model: GPTJ, streams: int, tokens: int) -> float:
         request = CompletionRequest(tuple(prompt(model.config, number)), max_tokens=tokens, plain=True)
         session = LocalSession(engine, request, DecodingMachine(request, vocabulary, {}))
         async for action in session:
-            assert not isinstance(action, Done) or action.usage.completion_tokens == tokens, action
+            assert not isinstance(action, Finished) or action.usage.completion_tokens == tokens, action
 
     for _ in range(2):
         started = time.perf_counter()

@@ -14,10 +14,9 @@ import torch
 from torch import Tensor
 
 from benchmarks.workload import CALLING_PROMPT, prompts
-from inference_gateway.actions import Pause
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest
+from inference_gateway.core import CallStarted, CompletionRequest
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence as EngineSequence
 from language_model.causal_lm import CausalLM
@@ -99,7 +98,7 @@ async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[s
         async for action in session:
             if answered:
                 break  # the call's text, which is told once the next token is chosen
-            if isinstance(action, Pause):
+            if isinstance(action, CallStarted):
                 await asyncio.sleep(tool_seconds.uniform(0.002, 0.012))
                 answered = time.perf_counter()
                 result = splice_result("408", tokenizer, max_tokens=32)

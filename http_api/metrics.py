@@ -17,14 +17,14 @@ SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-def install_metrics(app: FastAPI) -> CollectorRegistry:
+def install_metrics(app: FastAPI, registry: CollectorRegistry | None = None) -> CollectorRegistry:
     """Count and time ``app``'s requests and serve them at ``GET /metrics``.
 
     Returns:
-        The app's own registry, for metrics of the app's subject. Each app has its own so that several can live in one
-        process (tests do that) without counting for each other.
+        The app's own registry (``registry``, if one is given), for metrics of the app's subject. Each app has its
+        own so that several can live in one process (tests do that) without counting for each other.
     """
-    registry = CollectorRegistry()
+    registry = registry or CollectorRegistry()
     ProcessCollector(registry=registry)
     app.add_middleware(RequestMetrics, registry=registry)
 

@@ -7,8 +7,8 @@ import sys
 from typing import NoReturn
 
 from http_api import configure_logging, listen, serve
+from inference_gateway.app import create_app
 from inference_gateway.backends.loading import backend_loader
-from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings, SettingsError
 from toolformer.cache_settings import CacheSettings
 from toolformer.result_cache import CacheConfigError

@@ -15,16 +15,13 @@ from typing import Protocol
 
 from opentelemetry.trace import NoOpTracer, Tracer
 
-from inference_gateway.actions import CallAhead, CallRefused, Done, Emit, Pause
+from inference_gateway.actions import CallAhead, Keep
 from inference_gateway.backends.base import Backend, Session
 from inference_gateway.core import (
     CallFinished,
     CallStarted,
     CompletionRequest,
     Event,
-    Finished,
-    PromptScored,
-    TextDelta,
     ToolCallRecord,
 )
 from inference_gateway.early_dispatch import EarlyCall, SawEarly
@@ -88,25 +85,16 @@ class Completer:
         try:
             async for action in session:
                 spans.came(action)
-                match action:
-                    case PromptScored():
-                        yield action
-                    case Emit(text, tokens):
-                        yield TextDelta(text, tokens)
-                    case CallAhead(call):
-                        if offered[call.tool].pure:
-                            early.begin(call, self._ask(call, request, offered[call.tool], deadline, spans, early=True))
-                    case Pause(call, offset):
-                        yield CallStarted(call.tool, call.input, offset)
-                        started = time.monotonic()
-                        tool = offered[call.tool]
-                        result = await (early.take(call) or self._ask(call, request, tool, deadline, spans))
-                        yield CallFinished(self._resume(session, tool, action, result, started))
-                    case CallRefused(name, written, offset, code, message):
-                        error = f"{code}: {message}"
-                        yield CallFinished(ToolCallRecord(name, written, None, error, offset, 0.0))
-                    case Done(reason, usage, message):
-                        yield Finished(reason, usage, message)
+                if isinstance(action, CallAhead):
+                    call = action.call
+                    if offered[call.tool].pure:
+                        early.begin(call, self._ask(call, request, offered[call.tool], deadline, spans, early=True))
+                elif not isinstance(action, Keep):
+                    yield action
+                if isinstance(action, CallStarted):
+                    began, call, tool = time.monotonic(), action.call, offered[action.call.tool]
+                    result = await (early.take(call) or self._ask(call, request, tool, deadline, spans))
+                    yield CallFinished(self._resume(session, tool, action, result, began))
         finally:
             alarm.cancel()
             early.drop()
@@ -136,9 +124,11 @@ class Completer:
             span.answered(result)
         return result
 
-    def _resume(self, session: Session, tool: Tool, pause: Pause, result: ToolResult, started: float) -> ToolCallRecord:
+    def _resume(
+        self, session: Session, tool: Tool, waited: CallStarted, result: ToolResult, began: float
+    ) -> ToolCallRecord:
         """Resume the session with or without a result, and say how the call went that was waited for since
-        ``started``."""
+        ``began``."""
         output, error = None, None
         if result.error is not None:
             told = result.error.message
@@ -156,5 +146,5 @@ class Completer:
                 session.splice(spliced)
         if error is not None:
             session.give_up()
-        seconds = time.monotonic() - started
-        return ToolCallRecord(pause.call.tool, pause.call.input, output, error, pause.offset, 1000 * seconds)
+        seconds = time.monotonic() - began
+        return ToolCallRecord(waited.call.tool, waited.call.input, output, error, waited.offset, 1000 * seconds)

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
+from toolformer.api_call import ApiCall
+
 FinishReason = Literal["stop", "length", "timeout", "error"]
 
 
@@ -124,7 +126,7 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class ToolCallRecord:
-    """One call as reported to the client (DESIGN: ``tool_calls``).
+    """One call as reported to the client in ``tool_calls``.
 
     Exactly one of ``output`` and ``error`` is set. ``offset`` is where the call stands (or, for a failed call,
     would have stood) in the completion's text, in characters. A failed call leaves nothing in the text."""
@@ -150,7 +152,8 @@ class TextDelta:
     """New text that will never be taken back.
 
     ``tokens`` are those whose text is now shown to its end, in order; over a whole completion each token that the text
-    is made of comes once. Their log probabilities are there where ``logprobs`` asked for them."""
+    is made of comes once (one of which only a part is shown, because a stop string cut it, with the last text). Their
+    log probabilities are there where ``logprobs`` asked for them."""
 
     text: str
     tokens: tuple[TokenLogprob, ...] = ()
@@ -158,16 +161,18 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class CallStarted:
-    """The sequence pauses at ``->``; the tool is being called."""
+    """The sequence waits at ``->`` for the result of ``call``, which would be at character ``offset`` of the text."""
 
-    tool: str
-    input: str
+    call: ApiCall
     offset: int
 
 
 @dataclass(frozen=True, slots=True)
 class CallFinished:
-    """The answer was spliced in, or the call's tokens were rolled back (``record.error`` says why)."""
+    """The answer was spliced in, or the call's tokens were rolled back (``record.error`` says why).
+
+    A call that is taken back before it is made (it repeats one, is too long, or ended in its middle) has no
+    `CallStarted`; its tool is empty if the name was not whole."""
 
     record: ToolCallRecord
 

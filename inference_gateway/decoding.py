@@ -30,9 +30,20 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from inference_gateway.actions import Action, CallAhead, CallRefused, Done, Emit, Keep, Pause
+from inference_gateway.actions import Action, CallAhead, Keep
 from inference_gateway.call_vocabulary import BARE_OPEN, CallForm, CallVocabulary
-from inference_gateway.core import CompletionRequest, FinishReason, PromptScored, TokenLogprob, Usage
+from inference_gateway.core import (
+    CallFinished,
+    CallStarted,
+    CompletionRequest,
+    Finished,
+    FinishReason,
+    PromptScored,
+    TextDelta,
+    TokenLogprob,
+    ToolCallRecord,
+    Usage,
+)
 from inference_gateway.sentence import SentenceEnd
 from inference_gateway.token_text import TextState, TokenText
 from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, scan_call
@@ -381,7 +392,7 @@ class DecodingMachine:
             self._tally.seen.add(scan.call)
             self._tally.calls += 1
             self.phase = Phase.PAUSED
-            actions.append(Pause(scan.call, self._length + len(opened.before)))
+            actions.append(CallStarted(scan.call, self._length + len(opened.before)))
 
     def _look_ahead(self, opened: _OpenCall, actions: list[Action]) -> None:
         """Tell of the call that is made if ``->`` comes next. Where a parenthesis is still open, a later one will close
@@ -430,7 +441,8 @@ class DecodingMachine:
         if opened.call is not None:
             written = opened.call.input
         if tool or opened.forced:
-            actions.append(CallRefused(tool, written, self._length + len(opened.before), code, message))
+            offset = self._length + len(opened.before)
+            actions.append(CallFinished(ToolCallRecord(tool, written, None, f"{code}: {message}", offset, 0.0)))
         self._roll_back(opened, actions)
 
     def _roll_back(self, opened: _OpenCall, actions: list[Action]) -> None:
@@ -515,11 +527,11 @@ class DecodingMachine:
             if match.trigger is not None:
                 reason, message, whole = "stop", "", False
         if cut := self._text.cut(everything=whole and self._tells_all):
-            last = actions.pop() if actions and isinstance(actions[-1], Emit) else Emit("")
-            assert isinstance(last, Emit)
-            actions.append(Emit(last.text, last.tokens + cut))
+            last = actions.pop() if actions and isinstance(actions[-1], TextDelta) else TextDelta("")
+            assert isinstance(last, TextDelta)
+            actions.append(TextDelta(last.text, last.tokens + cut))
         self.phase = Phase.DONE
-        actions.append(Done(reason, self.usage, message))
+        actions.append(Finished(reason, self.usage, message))
 
     def _told_end(self, token: TokenLogprob) -> list[Action]:
         """The end of the text. A stop token's own text is part of it where the request asks for that."""
@@ -535,7 +547,7 @@ class DecodingMachine:
             return [*actions, *self.finish("stop")]
         actions = self.finish("stop")
         if self._tells_all:
-            actions.insert(-1, Emit("", (token,)))
+            actions.insert(-1, TextDelta("", (token,)))
         return actions
 
     @property
@@ -554,7 +566,7 @@ class DecodingMachine:
 
     def _emit(self, text: str, actions: list[Action]) -> None:
         if text:
-            actions.append(Emit(text, self._text.show(len(text))))
+            actions.append(TextDelta(text, self._text.show(len(text))))
 
 
 _HEAD_TOKENS: Final = 12

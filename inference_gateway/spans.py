@@ -9,8 +9,8 @@ from typing import Final
 from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
-from inference_gateway.actions import Action, Done
-from inference_gateway.core import CompletionRequest
+from inference_gateway.actions import Action
+from inference_gateway.core import CompletionRequest, Finished
 from toolformer.tool_client import ToolResult
 
 _W3C: Final = TraceContextTextMapPropagator()
@@ -37,7 +37,7 @@ class CompletionSpans:
         if self._prefill is not None:
             self._prefill.end()
             self._prefill = None
-        if isinstance(action, Done):
+        if isinstance(action, Finished):
             usage = action.usage
             self._whole.set_attributes(
                 {

@@ -13,7 +13,7 @@ import pytest
 from fastapi import FastAPI
 from playwright.async_api import expect
 
-from inference_gateway.http import create_app
+from inference_gateway.app import create_app
 from inference_gateway.settings import GatewaySettings
 from services.calculator import app as calculator
 from services.calendar import app as calendar

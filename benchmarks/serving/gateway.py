@@ -12,9 +12,9 @@ from typing import NoReturn
 
 from benchmarks.processes import Service, started
 from http_api import configure_logging, serve
+from inference_gateway.app import create_app
 from inference_gateway.backends.loading import backend_loader
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings
 from toolformer.tools import ToolRegistry
 

@@ -11,6 +11,7 @@ from typing import Protocol
 from inference_gateway.actions import Action
 from inference_gateway.call_vocabulary import CallForm, CallVocabulary, PromptTokenizer
 from inference_gateway.core import CompletionRequest, FinishReason
+from inference_gateway.engine.stats import EngineStats, Observer
 from toolformer.api_call import SplicedResult
 
 
@@ -25,8 +26,8 @@ class BackendBusy(Exception):  # noqa: N818 - a state, not a fault
 class Session(Protocol):
     """One completion being computed.
 
-    Iterating gives the machine's actions, ending after :class:`~inference_gateway.actions.Done`. After
-    :class:`~inference_gateway.actions.Pause` nothing more comes until :meth:`splice` or :meth:`give_up`.
+    Iterating gives the machine's actions, ending after :class:`~inference_gateway.core.Finished`. After
+    :class:`~inference_gateway.core.CallStarted` nothing more comes until :meth:`splice` or :meth:`give_up`.
     """
 
     @property
@@ -88,6 +89,14 @@ class Backend(Protocol):
 
     def why_not_ready(self) -> str:
         """What is the matter while :meth:`ready` says no, and what to do about it."""
+        ...
+
+    def stats(self) -> EngineStats:
+        """Its sequences and its cache now, for the metrics."""
+        ...
+
+    def observe(self, observer: Observer) -> None:
+        """Report the times of tokens to ``observer`` from now on; to be called before :meth:`start`."""
         ...
 
     @property

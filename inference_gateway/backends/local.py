@@ -11,10 +11,10 @@ from typing import Any
 
 import torch
 
-from inference_gateway.actions import Action, Done
+from inference_gateway.actions import Action
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.call_vocabulary import CallForm, CallVocabulary
-from inference_gateway.core import OPTIONAL_SAMPLING, CompletionRequest, FinishReason
+from inference_gateway.core import OPTIONAL_SAMPLING, CompletionRequest, Finished, FinishReason
 from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
@@ -51,7 +51,7 @@ class LocalSession:
         while True:
             action = await self._actions.get()
             yield action
-            if isinstance(action, Done):
+            if isinstance(action, Finished):
                 return
 
     def splice(self, result: SplicedResult) -> None:

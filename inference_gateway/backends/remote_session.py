@@ -16,10 +16,10 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from inference_gateway.actions import Action, Done, Keep
+from inference_gateway.actions import Action, Keep
 from inference_gateway.backends.model_server import Abilities, Cached, ModelServer, Segment, ServerError, Step
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest, FinishReason, SamplingParams
+from inference_gateway.core import CompletionRequest, Finished, FinishReason, SamplingParams
 from inference_gateway.decoding import DecodingMachine, Phase, StepRule
 from inference_gateway.engine.stats import Observer, StepTimes
 from toolformer.api_call import SplicedResult
@@ -138,7 +138,7 @@ class RemoteSession:
         while True:
             action = await self._actions.get()
             yield action
-            if isinstance(action, Done):
+            if isinstance(action, Finished):
                 return
 
     def splice(self, result: SplicedResult) -> None:

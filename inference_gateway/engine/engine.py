@@ -18,8 +18,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from inference_gateway.actions import Action, Keep, Pause
-from inference_gateway.core import CompletionRequest, FinishReason
+from inference_gateway.actions import Action, Keep
+from inference_gateway.core import CallStarted, CompletionRequest, FinishReason
 from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.outbox import Outbox
@@ -225,7 +225,7 @@ class Engine:
         for action in actions:
             if isinstance(action, Keep):
                 self._cut(sequence, len(sequence.request.prompt_ids) + action.tokens)
-            elif isinstance(action, Pause):
+            elif isinstance(action, CallStarted):
                 self._scheduler.pause(sequence)
         if sequence.machine.done:
             self._scheduler.release(sequence)

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from inference_gateway.actions import Action, Emit
+from inference_gateway.actions import Action
+from inference_gateway.core import TextDelta
 from inference_gateway.engine.sequence import Listener
 from inference_gateway.engine.stats import Observer, StepTimes
 
@@ -40,11 +41,11 @@ class Outbox:
         waiting = self._actions.setdefault(listener, [])
         for action in actions:
             last = waiting[-1] if waiting else None
-            if isinstance(action, Emit) and isinstance(last, Emit):
-                waiting[-1] = Emit(last.text + action.text, last.tokens + action.tokens)
+            if isinstance(action, TextDelta) and isinstance(last, TextDelta):
+                waiting[-1] = TextDelta(last.text + action.text, last.tokens + action.tokens)
             else:
                 waiting.append(action)
-                urgent = urgent or not isinstance(action, Emit)
+                urgent = urgent or not isinstance(action, TextDelta)
         if urgent:
             self._urgent.add(listener)
 

@@ -15,6 +15,7 @@ from inference_gateway.serving.choices import Progress, total_usage
 from inference_gateway.serving.fields import MAX_BIASED_TOKENS, MAX_STOP_STRINGS, MAX_STOP_TOKENS, MAX_TOOLS
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.serving.response import ToolCall
+from toolformer.api_call import ApiCall
 from toolformer.v1 import completion_pb2 as pb
 
 
@@ -73,7 +74,7 @@ def message_of(event: Event, progress: Progress) -> pb.CompletionEvent | None:
         case TextDelta(text, tokens):
             wanted = progress.plan.token_ids or progress.plan.logprobs is not None
             return pb.CompletionEvent(text_delta=pb.TextDelta(text=text, tokens=_tokens(tokens) if wanted else ()))
-        case CallStarted(tool, input, offset):
+        case CallStarted(ApiCall(tool, input), offset):
             return pb.CompletionEvent(call_started=pb.CallStarted(tool=tool, input=input, offset=offset))
         case CallFinished():
             return pb.CompletionEvent(call_finished=_tool_call(progress.tool_calls[-1]))

@@ -15,8 +15,8 @@ from opentelemetry.trace import Tracer
 from prometheus_client import CollectorRegistry
 
 from http_api import ApiError
-from inference_gateway.grpc_api.access import RequireKey
 from inference_gateway.grpc_api.calls import Calls
+from inference_gateway.grpc_api.interceptor import KeyInterceptor
 from inference_gateway.grpc_api.service import CompletionService
 from inference_gateway.quotas import Quotas
 from inference_gateway.serving.gateway import Gateway
@@ -55,7 +55,7 @@ class GrpcServer:
         """
         settings = self._gateway.settings
         server = self._server = grpc.aio.server(
-            interceptors=[RequireKey(self._gateway.keys, self._calls)],
+            interceptors=[KeyInterceptor(self._gateway.keys, self._calls)],
             options=[
                 ("grpc.max_receive_message_length", settings.max_body_bytes),
                 ("grpc.so_reuseport", 0),  # else a second server would share the port in silence

@@ -18,6 +18,7 @@ from inference_gateway.http import event_stream
 from inference_gateway.serving.choices import Progress, total_usage
 from inference_gateway.serving.planning import Plan
 from inference_gateway.serving.response import ToolCall
+from toolformer.api_call import ApiCall
 
 UsageWanted = Literal["never", "last", "always"]
 """Which chunks of a stream have the token counts."""
@@ -66,7 +67,7 @@ class Chunks:
         match event:
             case TextDelta(text, tokens):
                 return self._text(choice, text, tokens)
-            case CallStarted(tool, input, offset) if self._tool_events:
+            case CallStarted(ApiCall(tool, input), offset) if self._tool_events:
                 told = {"tool": tool, "input": input, "offset": offset + len(choice.planned.echo)}
                 return self._chunk(choice, tool_event={"type": "call_started", **told})
             case CallFinished(record) if self._tool_events:

@@ -20,12 +20,12 @@ from inference_gateway.http import event_stream
 from inference_gateway.http.chunks import Chunks, UsageWanted
 from inference_gateway.http.connection import ClientLeft, while_connected
 from inference_gateway.quotas import OverQuota, Quotas
-from inference_gateway.serving.access import no_room
 from inference_gateway.serving.choices import Progress, RunningChoices, total_usage
 from inference_gateway.serving.completion_log import log_completion
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.serving.planning import Plan, plan
 from inference_gateway.serving.protocol import CompletionBody, StreamOptions
+from inference_gateway.serving.refusals import no_room
 from inference_gateway.serving.response import CompletionResponse
 
 logger = logging.getLogger(__name__)

@@ -3,55 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from typing import Final, Protocol, runtime_checkable
+from typing import Final
 
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from inference_gateway.engine.stats import EngineStats, Observer
+from inference_gateway.backends.base import Backend
+from inference_gateway.engine.stats import EngineStats
 
 NAMESPACE: Final = "toolformer"
-
-
-@runtime_checkable
-class HasStats(Protocol):
-    """A backend that knows its sequences and its cache; a remote one does not."""
-
-    def stats(self) -> EngineStats: ...
-
-
-@runtime_checkable
-class Observable(Protocol):
-    """A backend that tells how long its steps took."""
-
-    def observe(self, observer: Observer) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Reporting:
-    """Where to read the state: from ``backend`` if it knows it; else what the gateway itself sees of completions."""
-
-    backend: object | None
-    running: int
-    in_call: int
-
-    def stats(self) -> EngineStats:
-        """The state now."""
-        if isinstance(self.backend, HasStats):
-            return self.backend.stats()
-        return EngineStats(running=self.running, in_call=self.in_call)
 
 
 class EngineCollector(Collector):
     """One snapshot a scrape, so that its numbers belong together."""
 
-    def __init__(self, reporting: Callable[[], Reporting]) -> None:
-        self._reporting = reporting
+    def __init__(self, backend: Callable[[], Backend | None]) -> None:
+        self._backend = backend
 
     def collect(self) -> Iterator[Metric]:
         """The metrics of a fresh snapshot."""
-        stats = self._reporting().stats()
+        backend = self._backend()
+        stats = EngineStats() if backend is None else backend.stats()
         gauges: list[tuple[str, str, float]] = [
             ("num_requests_running", "Sequences whose tokens are computed.", stats.running),
             ("num_requests_waiting", "Sequences that wait for room in the cache.", stats.waiting),

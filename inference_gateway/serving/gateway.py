@@ -15,7 +15,6 @@ from http_api import ApiError
 from inference_gateway.api_keys import ApiKeys
 from inference_gateway.backends.base import Backend
 from inference_gateway.completion import Completer
-from inference_gateway.serving.engine_metrics import Observable
 from inference_gateway.serving.metrics import GatewayMetrics
 from inference_gateway.settings import GatewaySettings
 from toolformer.result_cache import ResultCache
@@ -121,8 +120,7 @@ class Gateway:
         began = time.monotonic()
         try:
             backend = await asyncio.to_thread(self._load_backend)
-            if isinstance(backend, Observable):
-                backend.observe(self.metrics.saw_step)
+            backend.observe(self.metrics.saw_step)
             await backend.start()
         except Exception as error:
             self._why_not = f"the model could not be loaded ({error}); mend that and restart the gateway"

@@ -12,9 +12,10 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Histogram
 
 from http_api.metrics import SECONDS
-from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta
+from inference_gateway.backends.base import Backend
+from inference_gateway.core import CallFinished, Event, Finished
 from inference_gateway.engine.stats import StepTimes
-from inference_gateway.serving.engine_metrics import NAMESPACE, EngineCollector, Observable, Reporting
+from inference_gateway.serving.engine_metrics import NAMESPACE, EngineCollector
 from inference_gateway.serving.token_times import TokenTimes
 from toolformer.result_cache import Lookup
 
@@ -27,14 +28,10 @@ _CODES_EACH: Final = 32
 
 
 class GatewayMetrics:
-    """Counters of completions, tokens and tool calls, times of what clients wait for, and the state of the engine.
+    """Counters of completions, tokens and tool calls, times of what clients wait for, and the state of the engine. The
+    backend reports the times of tokens."""
 
-    Times of tokens are the engine's where the backend tells them (`Observable`). Otherwise they are taken when text
-    comes, and what is held back until it can be shown (a call, a stop string half seen) counts as late; resuming is
-    then not timed.
-    """
-
-    def __init__(self, registry: CollectorRegistry, backend: Callable[[], object | None]) -> None:
+    def __init__(self, registry: CollectorRegistry, backend: Callable[[], Backend | None]) -> None:
         """Register with ``registry``; ``backend`` gives the backend, or ``None`` while there is none."""
 
         def counter(name: str, help: str, *labels: str) -> Counter:
@@ -86,10 +83,8 @@ class GatewayMetrics:
         self.request_seconds = seconds(
             "e2e_request_latency_seconds", "Seconds from a completion's arrival to its end, tool calls included."
         )
-        self.in_progress = self.in_call = 0
         self._codes: dict[str, set[str]] = {}
-        self._backend = backend
-        registry.register(EngineCollector(self._reporting))
+        registry.register(EngineCollector(backend))
 
     def code(self, tool: str, code: str) -> str:
         """``code`` as a label: a service makes up its codes, so that of each tool only the first `_CODES_EACH` have a
@@ -116,41 +111,23 @@ class GatewayMetrics:
 
     def completion(self) -> CompletionObserver:
         """Count one completion, which starts now."""
-        return CompletionObserver(self, timed_by_backend=isinstance(self._backend(), Observable))
-
-    def _reporting(self) -> Reporting:
-        return Reporting(self._backend(), running=self.in_progress - self.in_call, in_call=self.in_call)
+        return CompletionObserver(self)
 
 
 class CompletionObserver:
     """Sees one completion's events; `end` must be called whatever happens."""
 
-    def __init__(self, metrics: GatewayMetrics, *, timed_by_backend: bool) -> None:
+    def __init__(self, metrics: GatewayMetrics) -> None:
         self._metrics = metrics
-        self._timed_by_backend = timed_by_backend
         self._began = time.perf_counter()
-        self._latest: float | None = None
-        """When the latest text came; unknown before the first, and after a call, whose time is not the model's."""
-        self._text_came = self._calls = False
         self.outcome = "cancelled"
         """How the completion ended; as long as nothing else is known, its client left."""
-        metrics.in_progress += 1
 
     def saw(self, event: Event) -> None:
         """Count ``event``."""
         metrics = self._metrics
         match event:
-            case TextDelta(_, tokens):
-                if not self._timed_by_backend:
-                    self._time(len(tokens))
-            case CallStarted():
-                self._calls = True
-                metrics.in_call += 1
             case CallFinished(record):
-                if self._calls:  # else it was refused before it was made
-                    self._calls = False
-                    metrics.in_call -= 1
-                self._latest = None
                 outcome = "ok" if record.error is None else metrics.code(record.tool, record.error.partition(":")[0])
                 metrics.tool_calls.labels(record.tool, outcome).inc()
                 if record.duration_ms > 0:
@@ -166,17 +143,6 @@ class CompletionObserver:
 
     def end(self) -> None:
         """Count how it ended."""
-        self._metrics.in_progress -= 1
-        self._metrics.in_call -= self._calls
         self._metrics.completions.labels(self.outcome).inc()
         if self.outcome != "refused":
             self._metrics.request_seconds.observe(time.perf_counter() - self._began)
-
-    def _time(self, tokens: int) -> None:
-        now = time.perf_counter()
-        if not self._text_came:
-            self._text_came = True
-            self._metrics.first_token_seconds.observe(now - self._began)
-        elif self._latest is not None and tokens:
-            self._metrics.inter_token_seconds.observe((now - self._latest) / tokens, tokens)
-        self._latest = now

@@ -91,8 +91,8 @@ def paths_of(name: str) -> set[str]:
 def app_of(server: Server) -> FastAPI:
     """The server's app, not started."""
     if server.name == GATEWAY:
+        from inference_gateway.app import create_app
         from inference_gateway.backends.base import Backend
-        from inference_gateway.http import create_app
 
         def no_backend() -> Backend:
             raise NotImplementedError

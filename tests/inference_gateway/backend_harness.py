@@ -18,6 +18,7 @@ from inference_gateway.core import CallFinished, CallStarted, CompletionRequest,
 from tests.inference_gateway.http_harness import serving
 from tests.inference_gateway.model_servers import END, Behaviour, brainy_backend, completions_app, tgi_app
 from tests.support.vocabularies import small_tokenizer
+from toolformer.api_call import ApiCall
 from toolformer.tool_client import RetryPolicy
 
 SERVERS: Final = ["vllm", "sglang", "llamacpp", "bare", "tgi"]
@@ -86,7 +87,7 @@ async def tell(completer: Completer, prompt: str, tokenizer: VocabularyTokenizer
             case TextDelta(text, tokens):
                 told.text += text
                 told.ids += [token.id for token in tokens]
-            case CallStarted(tool):
+            case CallStarted(ApiCall(tool)):
                 told.started.append(tool)
             case CallFinished(record):
                 error = record.error and record.error.partition(":")[0]

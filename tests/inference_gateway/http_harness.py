@@ -20,11 +20,11 @@ from fastapi import FastAPI
 from torch import Tensor
 
 from http_api import Tracing
+from inference_gateway.app import create_app
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence
-from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings
 from tests.support.models import SMALL, random_model
 from tests.support.vocabularies import small_tokenizer

@@ -14,14 +14,13 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.responses import JSONResponse
 
-from inference_gateway.actions import Done, Emit
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.backends.model_server import ModelServer, ServerAddress, ServerError
 from inference_gateway.backends.openai import OpenAIServer
 from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
 from inference_gateway.backends.tgi import TGIServer
 from inference_gateway.completion import Completer
-from inference_gateway.core import CompletionRequest
+from inference_gateway.core import CompletionRequest, Finished, TextDelta
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.inference_gateway.backend_harness import VOCABULARY, Told, remote, tell
 from tests.inference_gateway.http_harness import CLOSED, serving, tools_at
@@ -169,7 +168,7 @@ async def test_more_than_it_holds_waits_and_more_than_may_wait_is_refused() -> N
             backend.open(request, {})
 
         async def text_of(session: Any) -> str:
-            return "".join([action.text async for action in session if isinstance(action, Emit)])
+            return "".join([action.text async for action in session if isinstance(action, TextDelta)])
 
         assert await asyncio.gather(*map(text_of, sessions)) == [" a plain text."] * 3
         assert (backend.stats().running, backend.stats().waiting) == (0, 0)
@@ -191,7 +190,7 @@ async def test_closing_ends_the_request_at_the_server() -> None:
         behaviour.pace = 0.01
         session = backend.open(CompletionRequest(tuple(small_tokenizer().encode("Long:")), max_tokens=100), {})
         async for action in session:
-            if isinstance(action, Emit):
+            if isinstance(action, TextDelta):
                 break
         session.close()
         await asyncio.gather(*backend._closing, return_exceptions=True)
@@ -210,7 +209,7 @@ async def test_stopping_ends_what_runs_and_what_waits() -> None:
         await backend.stop()
         for session in sessions:
             actions = [action async for action in session]
-            assert isinstance(actions[-1], Done)
+            assert isinstance(actions[-1], Finished)
             assert actions[-1].reason == "error"
 
 

@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from inference_gateway.app import create_app
 from inference_gateway.backends.loading import backend_loader
-from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings
 from tests.http_api.process import started
 from tests.inference_gateway.http_harness import serving, tools_at

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inference_gateway.actions import Action, CallRefused, Done, Emit, Keep, Pause
+from inference_gateway.actions import Action, Keep
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest, SamplingParams, TokenLogprob
+from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Finished, SamplingParams, TextDelta, TokenLogprob
 from inference_gateway.decoding import DecodingMachine, Phase, StepRule
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
@@ -60,7 +60,7 @@ class Transcript:
     """(tool, input, output or None, offset)"""
     refusals: list[tuple[str, str, str]] = field(default_factory=list)
     """(code, tool, input)"""
-    done: list[Done] = field(default_factory=list)
+    done: list[Finished] = field(default_factory=list)
 
 
 def run(
@@ -84,18 +84,18 @@ def run(
         for action in actions:
             assert not seen.done, "nothing may follow the end"
             match action:
-                case Emit(text, tokens):
+                case TextDelta(text, tokens):
                     assert text or tokens, "no empty deltas"
                     seen.text += text
                     seen.tokens += tokens
-                case Pause(call, offset):
+                case CallStarted(call, offset):
                     output = left.pop(0)
                     spliced = splice_result(output, tokenizer, max_tokens=40) if output is not None else None
                     seen.calls.append((call.tool, call.input, spliced.text if spliced else None, offset))
                     follow(machine.splice(spliced) if spliced else machine.give_up())
-                case CallRefused(tool, input, _, code, _):
-                    seen.refusals.append((code, tool, input))
-                case Done():
+                case CallFinished(refused):
+                    seen.refusals.append((str(refused.error).partition(":")[0], refused.tool, refused.input))
+                case Finished():
                     seen.done.append(action)
                 case Keep(tokens, append):
                     assert len(machine.ids) == tokens + len(append)
@@ -205,7 +205,7 @@ def test_nothing_of_a_call_is_shown_before_its_result_is_in() -> None:
         CallVocabulary.of(tokenizer, [END]),
         TOOLS,
     )
-    shown = [action.text for token in script for action in machine.accept(token) if isinstance(action, Emit)]
+    shown = [action.text for token in script for action in machine.accept(token) if isinstance(action, TextDelta)]
     assert shown == ["a"]
 
 
@@ -262,7 +262,7 @@ def test_after_the_last_call_a_bracket_is_text_until_the_model_begins_another_ca
         nonlocal seen
         for token in tokens:
             assert not machine.rule().forbids(token)
-            seen += "".join(action.text for action in machine.accept(token) if isinstance(action, Emit))
+            seen += "".join(action.text for action in machine.accept(token) if isinstance(action, TextDelta))
 
     take(a, opening, call)
     spliced = splice_result("2", tokenizer, max_tokens=9)
@@ -366,7 +366,7 @@ class TestNames:
         request = CompletionRequest((1,), tools=("QA",), max_tokens=99)
         machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS)
         actions = [action for token in script for action in machine.accept(token)] + machine.finish("length")
-        assert "".join(action.text for action in actions if isinstance(action, Emit)) == "a  b"
+        assert "".join(action.text for action in actions if isinstance(action, TextDelta)) == "a  b"
 
 
 @pytest.mark.parametrize("show", [True, False])
@@ -385,8 +385,8 @@ def test_a_plain_completion_tells_every_token_the_last_ones_too() -> None:
     for tokens, max_tokens in ((script[:-1], 3), ([*script[:-1], END], 10), ([*script, END], 10)):
         machine = DecodingMachine(CompletionRequest((1,), max_tokens=max_tokens, plain=True), vocabulary, {})
         actions = [action for token in tokens for action in machine.accept(token, logprob=-1.0)]
-        assert [told.id for action in actions if isinstance(action, Emit) for told in action.tokens] == tokens
-        assert isinstance(actions[-1], Done)
+        assert [told.id for action in actions if isinstance(action, TextDelta) for told in action.tokens] == tokens
+        assert isinstance(actions[-1], Finished)
 
 
 @pytest.mark.parametrize("text", ["see [1] and [2", "a [b] c", "[Foo(x) -> y]", "x [[", "[citation needed]", "[ ["])
@@ -519,11 +519,12 @@ class TestLimits:
         for token in script[:-1]:
             machine.accept(token)
         [refused, kept] = machine.run_out()
-        assert isinstance(refused, CallRefused)
-        assert (refused.code, refused.tool, refused.input) == ("unfinished_call", "Calculator", "24 * 17) -")
+        assert isinstance(refused, CallFinished)
+        assert (refused.record.tool, refused.record.input) == ("Calculator", "24 * 17) -")
+        assert str(refused.record.error).startswith("unfinished_call: ")
         assert kept == Keep(2)
         [*_, done] = machine.run_out()
-        assert isinstance(done, Done)
+        assert isinstance(done, Finished)
         assert done.reason == "length"
 
     @pytest.mark.parametrize("token", [END, 1 + 0xC3])
@@ -532,7 +533,7 @@ class TestLimits:
         vocabulary = CallVocabulary.of(ChunkTokenizer(), [END])
         machine = DecodingMachine(CompletionRequest((1,), max_tokens=1, logprobs=1), vocabulary, {})
         actions = machine.accept(token, logprob=-1.0)
-        assert [told.id for action in actions if isinstance(action, Emit) for told in action.tokens] == [token]
+        assert [told.id for action in actions if isinstance(action, TextDelta) for told in action.tokens] == [token]
 
     def test_no_token_is_taken_where_none_is_wanted(self) -> None:
         tokenizer, script = whole(BEFORE)
@@ -555,8 +556,8 @@ class TestLimits:
         for token in script:
             machine.accept(token)
         actions = machine.finish("timeout", "too slow")
-        assert [a.text for a in actions if isinstance(a, Emit)] == [" "]
-        assert actions[-1] == Done("timeout", machine.usage, "too slow")
+        assert [a.text for a in actions if isinstance(a, TextDelta)] == [" "]
+        assert actions[-1] == Finished("timeout", machine.usage, "too slow")
         assert machine.finish("error") == []
 
     def test_a_machine_that_waits_takes_no_tokens_and_one_that_does_not_takes_no_result(self) -> None:

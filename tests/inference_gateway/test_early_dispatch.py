@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from inference_gateway.actions import CallAhead, Pause
+from inference_gateway.actions import CallAhead
 from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.completion import Completer
-from inference_gateway.core import CallFinished, CompletionRequest, Event, Finished, TextDelta
+from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Event, Finished, TextDelta
 from inference_gateway.decoding import DecodingMachine
 from tests.inference_gateway.http_harness import scripted_backend
 from tests.inference_gateway.test_decoding import END, TOOLS, ChunkTokenizer
@@ -30,7 +30,7 @@ def told(text: str, *, early: bool = True) -> tuple[list[tuple[str, str]], int]:
         for action in machine.accept(token) if not machine.done and machine.phase.value != "paused" else []:
             if isinstance(action, CallAhead):
                 ahead.append((action.call.tool, action.call.input))
-            made += isinstance(action, Pause)
+            made += isinstance(action, CallStarted)
     return ahead, made
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from inference_gateway.actions import Action, Done, Emit, Pause
+from inference_gateway.actions import Action
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.core import CompletionRequest, SamplingParams
+from inference_gateway.core import CallStarted, CompletionRequest, Finished, SamplingParams, TextDelta
 from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
@@ -52,7 +52,7 @@ class Client:
             if leaves_at is not None and count > leaves_at:
                 self.engine.abort(self.sequence)
                 return
-            if isinstance(action, Pause):
+            if isinstance(action, CallStarted):
                 for _ in range(self.rng.randint(0, 3)):
                     await asyncio.sleep(0)
                 what = self.rng.random()
@@ -64,7 +64,7 @@ class Client:
                     self.engine.give_up(self.sequence)
                 else:
                     self.engine.finish(self.sequence, "timeout", "too slow")
-            elif isinstance(action, Done):
+            elif isinstance(action, Finished):
                 self.ends += 1
                 assert self.actions.empty(), "nothing may follow the end"
                 return
@@ -110,13 +110,13 @@ def backend(**limits: Any) -> LocalBackend:
     return LocalBackend(random_model(), small_tokenizer(), "random", EngineLimits(max_model_len=200, **limits))
 
 
-async def complete(of: LocalBackend, request: CompletionRequest) -> tuple[str, Done]:
+async def complete(of: LocalBackend, request: CompletionRequest) -> tuple[str, Finished]:
     """The text of a completion without tools."""
     text = ""
     async for action in of.open(request, {}):
-        if isinstance(action, Emit):
+        if isinstance(action, TextDelta):
             text += action.text
-        if isinstance(action, Done):
+        if isinstance(action, Finished):
             return text, action
     raise AssertionError("no end")
 
@@ -163,10 +163,10 @@ async def test_stopping_ends_what_runs_with_an_error() -> None:
     got: asyncio.Queue[list[Action]] = asyncio.Queue()
     request = CompletionRequest((1, 2), max_tokens=100, tools=tuple(TOOLS), request_id="0")
     engine.submit(request, DecodingMachine(request, VOCABULARY, TOOLS), got.put_nowait)
-    assert isinstance((await asyncio.wait_for(got.get(), 10))[-1], Pause)
+    assert isinstance((await asyncio.wait_for(got.get(), 10))[-1], CallStarted)
     await engine.stop()
     actions = got.get_nowait()
-    assert isinstance(actions[-1], Done)
+    assert isinstance(actions[-1], Finished)
     assert actions[-1].reason == "error"
     assert not engine.alive
 

@@ -15,9 +15,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from inference_gateway.actions import Action, Done, Keep, Pause
+from inference_gateway.actions import Action, Keep
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest, PromptScored
+from inference_gateway.core import CallStarted, CompletionRequest, Finished, PromptScored
 from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
@@ -92,18 +92,18 @@ class Client:
     sequence: Sequence | None = None
     calling: bool = False
     left: bool = False
-    ends: list[Done] = field(default_factory=list)
+    ends: list[Finished] = field(default_factory=list)
     scored: PromptScored | None = None
 
     def receive(self, actions: Iterable[Action]) -> None:
         for action in actions:
             assert not self.ends, "nothing may follow the end"
-            if isinstance(action, Pause):
+            if isinstance(action, CallStarted):
                 self.calling = True
             elif isinstance(action, PromptScored):
                 assert self.scored is None
                 self.scored = action
-            elif isinstance(action, Done):
+            elif isinstance(action, Finished):
                 self.ends.append(action)
             elif isinstance(action, Keep):
                 assert len(self.machine.ids) >= action.tokens

@@ -12,6 +12,7 @@ from typing import Any, Final
 import pytest
 
 from http_api import ApiError
+from inference_gateway.app import create_app
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.backends.model_server import ServerAddress
 from inference_gateway.backends.openai import OpenAIServer
@@ -19,7 +20,6 @@ from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
 from inference_gateway.completion import Completer
 from inference_gateway.core import SamplingParams
 from inference_gateway.engine.limits import EngineLimits
-from inference_gateway.http import create_app
 from inference_gateway.serving.planning import plan
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import BUNDLED_MODEL, GatewaySettings

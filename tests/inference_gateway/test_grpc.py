@@ -19,11 +19,11 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from http_api import ApiError, Tracing
+from inference_gateway.app import create_app
 from inference_gateway.grpc_api import service
 from inference_gateway.grpc_api.calls import COMPLETE, ServicerContext
 from inference_gateway.grpc_api.server import SERVICE
 from inference_gateway.grpc_api.status import GrpcStatus
-from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings, SettingsError
 from services.calculator.app import build_app as calculator
 from tests.http_api.process import started

@@ -17,7 +17,7 @@ from starlette.routing import BaseRoute, Route
 from inference_gateway import api_keys
 from inference_gateway.__main__ import main
 from inference_gateway.api_keys import ApiKeyError, ApiKeys
-from inference_gateway.http import create_app
+from inference_gateway.app import create_app
 from inference_gateway.quotas import OverQuota, Quotas
 from inference_gateway.settings import GatewaySettings
 from tests.inference_gateway.http_harness import bearer, gateway, scripted_backend, serving, tools_at

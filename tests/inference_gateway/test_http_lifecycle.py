@@ -15,8 +15,8 @@ import httpx
 import pytest
 
 from inference_gateway.__main__ import main
+from inference_gateway.app import create_app
 from inference_gateway.backends.base import Backend
-from inference_gateway.http import create_app
 from inference_gateway.settings import GatewaySettings, SettingsError
 from language_model.config import CheckpointError
 from tests.http_api.process import started

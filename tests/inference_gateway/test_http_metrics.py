@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import pytest
-from prometheus_client import CollectorRegistry
 from prometheus_client.parser import text_string_to_metric_families
 
-from inference_gateway.core import CallFinished, CallStarted, Finished, TextDelta, TokenLogprob, ToolCallRecord, Usage
-from inference_gateway.serving.metrics import GatewayMetrics
 from tests.inference_gateway.http_harness import Gateway, gateway
 from tests.toolformer import tool_service
 
@@ -128,35 +125,6 @@ async def test_what_is_held_during_calls_is_gauged() -> None:
     assert (values["num_requests_in_call",], values["num_requests_running",]) == (2, 0)
     assert 0 < values["kv_cache_usage_perc",] <= 1
     assert values["kv_held_bytes",] > 0
-
-
-def test_completions_of_a_backend_without_an_engine_are_watched_from_outside() -> None:
-    registry = CollectorRegistry()
-    metrics = GatewayMetrics(registry, lambda: object())
-
-    def value(name: str) -> float:
-        found = registry.get_sample_value(f"toolformer_{name}")
-        assert found is not None
-        return found
-
-    tokens = (TokenLogprob(1, None), TokenLogprob(2, None))
-    first, second = metrics.completion(), metrics.completion()
-    first.saw(TextDelta("a", tokens[:1]))
-    first.saw(TextDelta("bc", tokens))
-    first.saw(CallStarted("Calculator", "1", 3))
-    assert (value("num_requests_running"), value("num_requests_in_call")) == (1, 1)
-    first.saw(CallFinished(ToolCallRecord("Calculator", "1", "1", None, 3, 12.5)))
-    first.saw(TextDelta("d", tokens[:1]))
-    assert (value("num_requests_running"), value("num_requests_in_call")) == (2, 0)
-    first.saw(Finished("stop", Usage(1, 4)))
-    first.end()
-    second.saw(CallFinished(ToolCallRecord("Calculator", "1", None, "repeated_call: no", 3, 0.0)))
-    second.saw(CallStarted("Calculator", "1", 3))
-    second.end()
-    assert (value("num_requests_running"), value("num_requests_in_call")) == (0, 0)
-    assert value("time_to_first_token_seconds_count") == 1
-    assert value("inter_token_latency_seconds_count") == 2
-    assert value("e2e_request_latency_seconds_count") == 2
 
 
 async def test_prompts_that_begin_alike_are_found_in_the_cache(plain: Gateway) -> None:

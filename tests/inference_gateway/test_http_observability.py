@@ -18,7 +18,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from http_api import Tracing
 from http_api.logs import JsonFormatter, configure_logging
-from inference_gateway.http import create_app
+from inference_gateway.app import create_app
 from inference_gateway.settings import GatewaySettings
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import Gateway, gateway, scripted_backend, serving, tools_at

@@ -10,9 +10,8 @@ import pytest
 import torch
 import transformers
 
-from inference_gateway.actions import Done, Emit
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.core import CompletionRequest
+from inference_gateway.core import CompletionRequest, Finished, TextDelta
 from inference_gateway.engine.limits import EngineLimits
 from language_model.config import CheckpointError
 from language_model.other_models import DynamicRows, OtherCausalLM
@@ -81,8 +80,8 @@ async def test_a_checkpoint_is_served_by_the_local_backend(theirs: Any, tmp_path
         actions = [action async for action in backend.open(request, {})]
     finally:
         await backend.stop()
-    assert isinstance(actions[-1], Done)
-    made = [token.id for action in actions if isinstance(action, Emit) for token in action.tokens]
+    assert isinstance(actions[-1], Finished)
+    made = [token.id for action in actions if isinstance(action, TextDelta) for token in action.tokens]
     # Random models write bytes that form no character at the end: those are made, but not shown.
     assert made == expected[: len(made)]
     assert len(made) >= len(expected) - 4

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from inference_gateway.actions import Action, Done, Emit
-from inference_gateway.core import Usage
+from inference_gateway.actions import Action
+from inference_gateway.core import Finished, TextDelta, Usage
 from inference_gateway.engine.outbox import Outbox
 from inference_gateway.engine.stats import StepTimes
 
@@ -41,37 +41,37 @@ def test_text_waits_a_moment_and_is_joined(clock: list[float]) -> None:
     box = Outbox()
     loop = Loop(box)
     for word in ("one", " two", " three"):
-        box.put(loop.first.extend, [Emit(word)])
+        box.put(loop.first.extend, [TextDelta(word)])
         box.times.between.append(0.1)
         box.deliver(more_follows=True)
         clock[0] += 0.0005
-    assert (loop.first, loop.times) == ([Emit("one")], [0.1])
+    assert (loop.first, loop.times) == ([TextDelta("one")], [0.1])
     clock[0] += 0.01
     box.deliver(more_follows=True)
-    assert (loop.first, loop.wakes, loop.times) == ([Emit("one"), Emit(" two three")], 2, [0.1, 0.1, 0.1])
+    assert (loop.first, loop.wakes, loop.times) == ([TextDelta("one"), TextDelta(" two three")], 2, [0.1, 0.1, 0.1])
 
 
 def test_an_end_goes_out_at_once_and_alone(clock: list[float]) -> None:
     box = Outbox()
     loop = Loop(box)
     box.deliver(more_follows=True)
-    done = Done("stop", Usage(1, 2))
+    done = Finished("stop", Usage(1, 2))
     clock[0] += 0.0001
-    box.put(loop.first.extend, [Emit("text")])
-    box.put(loop.second.extend, [Emit("last"), done])
+    box.put(loop.first.extend, [TextDelta("text")])
+    box.put(loop.second.extend, [TextDelta("last"), done])
     box.deliver(more_follows=True)
-    assert (loop.first, loop.second) == ([], [Emit("last"), done])
-    box.put(loop.first.extend, [Emit(" awaited")], urgent=True)
+    assert (loop.first, loop.second) == ([], [TextDelta("last"), done])
+    box.put(loop.first.extend, [TextDelta(" awaited")], urgent=True)
     box.deliver(more_follows=True)
-    assert loop.first == [Emit("text awaited")]
+    assert loop.first == [TextDelta("text awaited")]
 
 
 def test_nothing_waits_when_no_step_follows(clock: list[float]) -> None:
     box = Outbox()
     loop = Loop(box)
     for _ in range(2):
-        box.put(loop.first.extend, [Emit("text")])
+        box.put(loop.first.extend, [TextDelta("text")])
         box.deliver(more_follows=False)
-    assert loop.first == [Emit("text"), Emit("text")]
+    assert loop.first == [TextDelta("text"), TextDelta("text")]
     box.deliver(more_follows=False)
     assert loop.wakes == 2

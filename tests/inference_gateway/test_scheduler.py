@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 
-from inference_gateway.actions import Action, Done, Emit
-from inference_gateway.core import CompletionRequest, PromptScored, SamplingParams
+from inference_gateway.actions import Action
+from inference_gateway.core import CompletionRequest, Finished, PromptScored, SamplingParams, TextDelta
 from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
@@ -61,8 +61,8 @@ class Driver:
         self.engine.splice(sequence, result)
 
 
-def done(actions: list[Action]) -> Done:
-    assert isinstance(actions[-1], Done)
+def done(actions: list[Action]) -> Finished:
+    assert isinstance(actions[-1], Finished)
     return actions[-1]
 
 
@@ -210,7 +210,7 @@ def test_a_request_for_no_tokens_scores_its_prompt_and_ends() -> None:
     driver.submit(max_tokens=0, prompt_logprobs=True, logprobs=0)
     driver.finish()
     scored, end = driver.said[0]
-    assert end == Done("length", done(driver.said[0]).usage)
+    assert end == Finished("length", done(driver.said[0]).usage)
     assert isinstance(scored, PromptScored)
     assert len(scored.tokens) == len(PROMPT)
 
@@ -225,7 +225,7 @@ def test_sampled_text_is_that_of_the_seed_whatever_was_put_aside() -> None:
             driver.submit(PROMPT[: 20 + seed], max_tokens=40, sampling=SamplingParams(1.0, seed=seed), api_top_k=0)
         driver.finish()
         assert (driver.engine.stats().preemptions > 0) == ("cache_tokens" in limits)
-        return ["".join(action.text for action in said if isinstance(action, Emit)) for said in driver.said]
+        return ["".join(action.text for action in said if isinstance(action, TextDelta)) for said in driver.said]
 
     assert texts(max_sequences=3, cache_tokens=100) == texts(max_sequences=3)
 
@@ -275,7 +275,7 @@ def test_memory_that_one_client_fills_is_shared_with_another() -> None:
     bob = driver.submit(PROMPT, client="bob", max_tokens=10)
     assert steps_until_first_token(driver, bob, 4) <= 4
     driver.finish()
-    assert all(isinstance(said[-1], Done) for said in driver.said)
+    assert all(isinstance(said[-1], Finished) for said in driver.said)
     driver.recorder.check()
 
 

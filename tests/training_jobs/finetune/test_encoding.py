@@ -8,9 +8,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from inference_gateway.actions import Pause
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest
+from inference_gateway.core import CallStarted, CompletionRequest
 from inference_gateway.decoding import DecodingMachine
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import BOTH, small_tokenizer
@@ -76,10 +75,10 @@ def after_the_same_call(call: CallSegment, before: tuple[int, ...], tokenizer: B
     machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), {tool.name: Form()})
     head = ApiCall(call.tool, call.input).head(quoted=tool.quoted)
     written = [*tokenizer.encode(OPEN), *tokenizer.encode(head), *tokenizer.encode(ARROW)]
-    paused: list[Pause] = []
+    paused: list[CallStarted] = []
     for token in written:
         assert not paused, "nothing is written once the call is made"
-        paused += [action for action in machine.accept(token) if isinstance(action, Pause)]
+        paused += [action for action in machine.accept(token) if isinstance(action, CallStarted)]
     assert [action.call for action in paused] == [ApiCall(call.tool, call.input)]
     spliced = splice_result(call.output, tokenizer, max_tokens=tool.max_result_tokens)
     assert spliced is not None

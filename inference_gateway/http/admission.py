@@ -12,7 +12,7 @@ from http_api.errors import error_response
 from inference_gateway.api_keys import ApiKeys
 from inference_gateway.http.playground import PLAYGROUND
 from inference_gateway.quotas import OverQuota, Quotas
-from inference_gateway.serving.access import client_of, no_room
+from inference_gateway.serving.refusals import client_of, no_room
 
 OPEN_PATHS: Final = PLAYGROUND.paths | API_PAGE.paths | {"/health", "/ready", "/openapi.json"}
 """Open to everybody: the pages, which ask for a key themselves, probes, and the description of the API."""

@@ -11,7 +11,7 @@ import grpc
 from http_api import ApiError
 from inference_gateway.api_keys import ApiKeys
 from inference_gateway.grpc_api.calls import Calls, ServicerContext
-from inference_gateway.serving.access import client_of
+from inference_gateway.serving.refusals import client_of
 
 OPEN_SERVICES: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
 """Open to everybody: probes, and the description of the API, as over HTTP."""
@@ -22,7 +22,7 @@ client: ContextVar[str | None] = ContextVar("client", default=None)
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 
-class RequireKey(grpc.aio.ServerInterceptor):
+class KeyInterceptor(grpc.aio.ServerInterceptor):
     """Metadata ``authorization: Bearer <key>``, or UNAUTHENTICATED: also for what does not exist."""
 
     def __init__(self, keys: ApiKeys, calls: Calls) -> None:
