@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 
 from inference_gateway.actions import Action, Keep
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Finished, SamplingParams, TextDelta, TokenLogprob
+from inference_gateway.core import (
+    CallFinished,
+    CallStarted,
+    CompletionRequest,
+    Finished,
+    SamplingParams,
+    TextDelta,
+    TokenLogprob,
+)
 from inference_gateway.decoding import DecodingMachine, Phase, StepRule
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
