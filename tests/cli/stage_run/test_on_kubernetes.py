@@ -157,7 +157,7 @@ def test_a_script_gives_way_to_arguments_of_ones_own(capsys: pytest.CaptureFixtu
     [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
     [container] = job["spec"]["template"]["spec"]["containers"]
     assert container["command"] == ["sh", "-euc"]
-    assert "corpus generate" in container["args"][0]
+    assert "corpora.web generate" in container["args"][0]
     assert start("corpus", "--dry-run", "select", "/runs/texts/a.json.gz", "--out", "/runs/run/corpus") == 0
     [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
     [container] = job["spec"]["template"]["spec"]["containers"]
