@@ -11,8 +11,8 @@ from typing import Final
 
 from cli.console import CommandError
 from cli.stack import services_up
-from cli.stage_run.command import STAGES
 from cli.stage_run.command import main as run_stage
+from cli.stage_run.programs import STAGES
 from toolformer.names import did_you_mean
 from training_jobs.pipeline import main as run_stages
 from training_jobs.pipeline import make_parser

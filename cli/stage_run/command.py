@@ -10,14 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-STAGES: Final = ("corpus", "annotate", "execute", "filter", "merge", "finetune", "evaluate")
-"""Each is the module ``training_jobs.<stage>``."""
+from cli.stage_run.programs import STAGES
 
 _ONLY_ON: Final = {"docker": ("compose", "project"), "k8s": ("kustomize", "context", "replace")}
 
 _DESCRIPTION: Final = """\
 Start one stage, follow its log, and end with its exit status. Options that are not listed here are the stage's own
-(`python -m training_jobs.STAGE --help` lists them); in a container they take the place of those in docker-compose.yml
+(`toolformer jobs STAGE --help` lists them); in a container they take the place of those in docker-compose.yml
 or k8s/jobs. Ctrl-C stops the stage; what it finished is kept, and the same command goes on."""
 
 _EXAMPLES: Final = """
@@ -77,7 +76,7 @@ def main(arguments: Sequence[str]) -> int:
         for name in names:
             if options.on != place and getattr(options, name):
                 parser.error(f"--{name} is for --on {place}")
-    module = f"training_jobs.{options.stage}"
+    module = STAGES[options.stage]
     if options.on == "local":
         if options.dry_run:
             print(shlex.join(["python", "-m", module, *own]))

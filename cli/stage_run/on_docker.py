@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cli.console import CommandError
-from cli.stage_run.programs import ROOT, output_of, say, start
+from cli.stage_run.programs import ROOT, STAGES, output_of, say, start
 
 _LAST_WORDS_SECONDS: Final = 30.0
 """How long compose may take to show the end of the log, after the container ended."""
@@ -57,7 +57,7 @@ def _words(compose: Sequence[str], stage: str, arguments: Sequence[str]) -> list
     services = json.loads(output_of(*compose, "config", "--format", "json"))["services"]
     if stage not in services:
         raise CommandError(f"the compose file has no job {stage}; it has {', '.join(services)}")
-    module, words = f"training_jobs.{stage}", services[stage].get("command") or []
+    module, words = STAGES[stage], services[stage].get("command") or []
     before = words[: words.index(module)] if module in words else []
     entrypoint = ["--entrypoint", "python -m"] if services[stage].get("entrypoint") else []
     return [*entrypoint, stage, *before, module, *arguments]

@@ -13,7 +13,7 @@ from typing import Any, Final
 import yaml
 
 from cli.console import CommandError
-from cli.stage_run.programs import ROOT, output_of, say, start
+from cli.stage_run.programs import ROOT, STAGES, output_of, say, start
 
 _LABEL: Final = "app.kubernetes.io/name"
 _LOOK_SECONDS: Final = 2.0
@@ -74,7 +74,7 @@ def rendered(stage: str, arguments: Sequence[str], folder: Path | None) -> tuple
     if stage not in jobs:
         raise CommandError(f"{folder} holds no Job for {stage}; it has {', '.join(sorted(jobs)) or 'none'}")
     if arguments:
-        _replace_arguments(jobs[stage], f"training_jobs.{stage}", arguments)
+        _replace_arguments(jobs[stage], STAGES[stage], arguments)
     return jobs[stage], [one for one in manifests if one["kind"] not in {"Job", "CronJob"}]
 
 

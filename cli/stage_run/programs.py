@@ -11,6 +11,16 @@ from typing import Final
 from cli.console import CommandError, printable
 
 ROOT: Final = Path(__file__).parents[2]
+STAGES: Final = {
+    "corpus": "training_jobs.corpora.web",
+    "annotate": "training_jobs.annotate",
+    "execute": "training_jobs.execute",
+    "filter": "training_jobs.filter",
+    "merge": "training_jobs.merge",
+    "finetune": "training_jobs.finetune",
+    "evaluate": "training_jobs.evaluate",
+}
+"""The module of each stage."""
 _SECONDS: Final = 120.0
 _REMEDIES: Final = {"docker": "install Docker with its compose plugin", "kubectl": "install kubectl"}
 

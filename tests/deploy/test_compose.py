@@ -10,7 +10,7 @@ import httpx
 import pytest
 import yaml
 
-from cli.stage_run.command import STAGES
+from cli.stage_run.programs import STAGES
 from tests.deploy.code_facts import ROOT, app_of, job_variables, packaged, servers, unknown_variables
 from tests.deploy.manifest_checks import check_modules
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from cli.stage_run.command import STAGES
+from cli.stage_run.programs import STAGES
 from tests.deploy import manifest_checks as checks
 from tests.deploy.code_facts import app_of, servers
 from tests.deploy.manifests import NAME, Manifest, folders, is_stack, of_kind, render

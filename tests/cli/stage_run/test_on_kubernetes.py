@@ -14,6 +14,7 @@ import yaml
 
 from cli.console import CommandError
 from cli.stage_run import command, on_kubernetes
+from cli.stage_run.programs import STAGES
 from tests.cli.stage_run.conftest import Programs
 
 pytestmark = pytest.mark.skipif(shutil.which("kubectl") is None, reason="kubectl is not installed")
@@ -138,7 +139,7 @@ def test_ctrl_c_deletes_the_job_and_shows_its_last_words(programs: Programs, cap
     assert programs.calls("delete", "stage-annotate", "--cascade=foreground")
 
 
-@pytest.mark.parametrize("stage", command.STAGES)
+@pytest.mark.parametrize("stage", STAGES)
 def test_what_is_printed_is_what_kubernetes_takes(
     stage: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
