@@ -40,7 +40,7 @@ MIN_MEMORY: Final = 1 * GIGABYTE
 GOOD_MEMORY: Final = 2 * GIGABYTE
 
 _PIN: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\#]+)")
-_OPTIONAL: Final = ("bench", "ctranslate2-cuda", "dev", "evaluation-harness", "jobs-deepspeed")
+_OPTIONAL: Final = ("ctranslate2-cuda", "dev", "evaluation-harness", "jobs-deepspeed")
 """Roles that `toolformer up`, its completions and the jobs on one machine do without."""
 _WEIGHTS: Final = (
     "model.safetensors",

@@ -1,7 +1,6 @@
-"""What is done, in the run's folder: ``RUN/steps/NAME.json`` for each finished step, ``NAME.begun.json`` for one that
-was begun.
+"""What is done, in the run's folder: ``RUN/steps/NAME.json`` for each step that was begun, ``finished`` once it is.
 
-A step is done if its mark is there, its command line and the files it took from outside are the same as now, and its
+A step is done if its mark says so, its command line and the files it took from outside are the same as now, and its
 products have the sizes they had. The mark has their SHA-256 too.
 """
 
@@ -37,7 +36,7 @@ class Marks:
     def done(self, step: Step) -> dict[str, Any] | None:
         """The mark of a step that is done: arguments, digests, counts, seconds, versions; else ``None``."""
         mark = self._read(self._mark(step))
-        if mark is None or (step.summary and mark["arguments"] != self._arguments(step)):
+        if mark is None or "finished" not in mark or (step.summary and mark["arguments"] != self._arguments(step)):
             return None
         sizes = {name: told["bytes"] for name, told in mark["products"].items()}
         there = {self._name(path): path.stat().st_size for path in step.products if path.is_file()}
@@ -45,7 +44,10 @@ class Marks:
 
     def state(self, step: Step) -> State:
         """How far a step is."""
-        return "done" if self.done(step) else "begun" if self._begun(step).is_file() else "open"
+        if self.done(step):
+            return "done"
+        mark = self._read(self._mark(step))
+        return "open" if mark is None or "finished" in mark else "begun"
 
     def seconds(self, step: Step) -> float:
         """What a step took until now, over all attempts."""
@@ -58,7 +60,7 @@ class Marks:
         Raises:
             CommandError: it was made with others; the message says which.
         """
-        mark = self._read(self._mark(step)) or self._read(self._begun(step))
+        mark = self._read(self._mark(step))
         if mark is None or step.summary:
             return
         told = f"{self.run} holds a run of other settings: step {step.name} was done with"
@@ -76,16 +78,16 @@ class Marks:
         """Note that a step begins, or goes on."""
         self._mark(step).parent.mkdir(parents=True, exist_ok=True)
         self.log(step).parent.mkdir(parents=True, exist_ok=True)
-        before = 0.0 if step.summary else self._before(step)
-        self._mark(step).unlink(missing_ok=True)
-        self.log(step).touch()
-        told = {
+        mark = {
+            "step": step.name,
+            "module": step.module,
             "arguments": self._arguments(step),
             "inputs": self._inputs(step),
             "began": time.time(),
-            "seconds_before": before,
+            "seconds": 0.0 if step.summary else self._before(step),
         }
-        self._write(self._begun(step), told)
+        self.log(step).touch()
+        self._write(self._mark(step), mark)
 
     def end(self, step: Step, versions: Mapping[str, Any]) -> dict[str, Any]:
         """Note that a step is done; its mark.
@@ -95,37 +97,29 @@ class Marks:
         """
         if missing := next((path for path in step.products if not path.is_file()), None):
             raise CommandError(f"step {step.name} ended well but did not write {missing}; its log: {self.log(step)}")
-        begun = self._read(self._begun(step)) or {}
-        mark = {
-            "step": step.name,
-            "module": step.module,
-            "arguments": self._arguments(step),
-            "inputs": self._inputs(step),
+        mark = self._read(self._mark(step)) or {}
+        mark |= {
             "products": {
                 self._name(path): {"bytes": path.stat().st_size, "sha256": file_digest(path)} for path in step.products
             },
             "counts": step.counts(),
-            "seconds": round(begun["seconds_before"] + time.time() - begun["began"], 1),
+            "seconds": round(mark["seconds"] + time.time() - mark.pop("began"), 1),
             "finished": dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
             "versions": dict(versions),
         }
         self._write(self._mark(step), mark)
-        self._begun(step).unlink(missing_ok=True)
         return mark
 
     def _before(self, step: Step) -> float:
         """Seconds of a step's earlier attempts. One that was killed ended, for all we know, with its last log line."""
-        begun = self._read(self._begun(step))
-        if begun is None:
+        begun = self._read(self._mark(step))
+        if begun is None or "finished" in begun:
             return 0.0
         ended = self.log(step).stat().st_mtime if self.log(step).is_file() else begun["began"]
-        return float(begun["seconds_before"]) + max(0.0, ended - float(begun["began"]))
+        return float(begun["seconds"]) + max(0.0, ended - float(begun["began"]))
 
     def _mark(self, step: Step) -> Path:
         return self.run / "steps" / f"{step.name}.json"
-
-    def _begun(self, step: Step) -> Path:
-        return self.run / "steps" / f"{step.name}.begun.json"
 
     def _arguments(self, step: Step) -> list[str]:
         return [self._name(one) if isinstance(one, Path) else one for one in step.arguments]

@@ -53,5 +53,5 @@ async def test_a_stop_ends_the_step_too_and_is_gone_on_with(
     status, out, _ = await run(*arguments[:-2], "--list")
     assert status == 0
     assert [line.split()[1] for line in out.splitlines() if line.split()[:1] == ["texts"]] == ["begun"]
-    begun = json.loads((tmp_path / "run" / "steps" / "texts.begun.json").read_text())
+    begun = json.loads((tmp_path / "run" / "steps" / "texts.json").read_text())
     assert begun["arguments"][0] == "generate"

@@ -128,7 +128,7 @@ def test_a_run_is_moved(tmp_path: Path) -> None:
 def test_seconds_of_an_attempt_that_was_killed_count(tmp_path: Path) -> None:
     marks, one = Marks(tmp_path), step(tmp_path, "a")
     marks.begin(one)
-    began = json.loads((tmp_path / "steps" / "a.begun.json").read_text())["began"]
+    began = json.loads((tmp_path / "steps" / "a.json").read_text())["began"]
     os.utime(marks.log(one), (began + 100, began + 100))  # its last line; then the kill
     assert marks.seconds(one) == pytest.approx(100)
     do(tmp_path, one)
