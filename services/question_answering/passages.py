@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 import mmap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 
+from services.base.pages import Item, cut_page
+
 PASSAGES_FILE: Final = "passages.jsonl"
 OFFSETS_FILE: Final = "passages.offsets.npy"
-_SECTION: Final = "Section::::"
-_BULLET: Final = "BULLET::::"
 
 
 class MalformedPassageError(ValueError):
-    """A record is not a passage or a page; the message names the field and what it should hold."""
+    """A record is not a passage; the message names the field and what it should hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,49 +51,19 @@ class Passage:
 def split_page(page: Mapping[str, Any], max_words: int) -> Iterator[Passage]:
     """The passages of a page of a KILT knowledge source, in order.
 
-    Paragraphs of one section are put together while they have at most ``max_words`` words; a longer paragraph stays
-    whole, a list's items are joined by semicolons.
+    Paragraphs and list items of one section are put together while they have at most ``max_words`` words; a longer
+    paragraph stays whole. Wikipedia search cuts between sentences and keeps lists whole; the bundled model was trained
+    on these.
 
     Raises:
-        MalformedPassageError: ``wikipedia_id``, ``wikipedia_title`` or ``text`` is missing or wrongly typed.
+        MalformedPageError: see `cut_page`.
     """
-    page_id, title, lines = (page.get(name) for name in ("wikipedia_id", "wikipedia_title", "text"))
-    if not isinstance(page_id, str) or not isinstance(title, str) or not isinstance(lines, list):
-        raise MalformedPassageError("a page needs the texts 'wikipedia_id' and 'wikipedia_title' and the list 'text'")
-    number = 0
-    for section, paragraphs in _sections(title, lines):
-        for text in _packed(paragraphs, max_words):
-            yield Passage(f"{page_id}-{number}", f"{title}: {section}" if section else title, text)
-            number += 1
+    for cut in cut_page(page, max_words, _paragraphs):
+        yield Passage(cut.id, f"{cut.title}: {cut.section}" if cut.section else cut.title, cut.text)
 
 
-def _sections(title: str, lines: list[str]) -> Iterator[tuple[str, list[str]]]:
-    section, paragraphs = "", list[str]()
-    for number, raw in enumerate(lines):
-        line = " ".join(raw.split())
-        if not line or (number == 0 and line == title):
-            continue
-        if line.startswith(_SECTION):
-            yield section, paragraphs
-            section, paragraphs = line.removeprefix(_SECTION).rstrip("."), []
-        elif line.startswith(_BULLET):
-            paragraphs.append(line.removeprefix(_BULLET).lstrip("- ") + ";")
-        else:
-            paragraphs.append(line)
-    yield section, paragraphs
-
-
-def _packed(paragraphs: list[str], max_words: int) -> Iterator[str]:
-    kept, words = list[str](), 0
-    for paragraph in paragraphs:
-        length = len(paragraph.split())
-        if kept and words + length > max_words:
-            yield " ".join(kept)
-            kept, words = [], 0
-        kept.append(paragraph)
-        words += length
-    if kept:
-        yield " ".join(kept)
+def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
+    return (f"{line};" if isinstance(line, Item) else line for line in lines)
 
 
 class PassageWriter:

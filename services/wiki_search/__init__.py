@@ -2,7 +2,7 @@
 
 - ``sentences.py``, ``passages.py``: a page becomes passages of about a hundred words
 - ``cutting.py``, ``lucene_index.py``, ``progress.py``: pages become passages, passages a Lucene index, with all cores
-- ``index.py``, ``manifest.py``, ``bundled.py``: all of that as one command; an index is on disk whole or not at all
+- ``index.py``, ``manifest.py``: all of that as one command; an index is on disk whole or not at all
 - ``java.py``, ``lucene.py``: the Java machine, and Lucene's search in it
 - ``ranking.py``, ``snippets.py``: from Lucene's hits to one short line
 - ``engine.py``, ``app.py``: the above as a tool service

@@ -26,7 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from services.wiki_search import bundled
+from services.base import bundled_pages
 from services.wiki_search.cutting import UnreadablePagesError, text_bytes, write_passages
 from services.wiki_search.lucene_index import DEFAULT_HEAP_MB, LuceneBuildError, build_lucene_index
 from services.wiki_search.manifest import (
@@ -107,7 +107,7 @@ def recipe_of(pages: str) -> Recipe:
         IndexBuildError: the file cannot be read.
     """
     try:
-        digest = bundled.fingerprint() if pages == BUNDLED else file_digest(Path(pages))
+        digest = bundled_pages.fingerprint() if pages == BUNDLED else file_digest(Path(pages))
     except OSError as error:
         message = f"--pages: {pages} cannot be read ({error.strerror}); give a file of KILT pages, or '{BUNDLED}'"
         raise IndexBuildError(message) from error
@@ -122,7 +122,7 @@ def _build(scratch: Path, index: Path, recipe: Recipe, pages: str, threads: int,
     try:
         if pages == BUNDLED:
             source = scratch / "pages.jsonl"
-            bundled.write_pages(source)
+            bundled_pages.write_pages(source)
         _require_room(source, scratch, threads, heap_mb)
         cut = write_passages(source, scratch / "passages", threads)
         build_lucene_index(scratch / "passages", finished / LUCENE_FOLDER, cut.passages, threads, heap_mb)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.wiki_search import bundled
+from services.base import bundled_pages
 from services.wiki_search.index import IndexBuildError, ensure_index, manifest_if_current, recipe_of
 from services.wiki_search.manifest import MANIFEST_NAME, UnusableIndexError, read_manifest
 from tests.services.wiki_search_pages import SECONDS, build
@@ -172,5 +172,5 @@ def test_the_fingerprint_covers_every_module_the_bundled_pages_come_from() -> No
         "print(*sorted(m.removeprefix('demo_world.') for m in sys.modules if m.startswith('demo_world.')))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=SECONDS)
-    assert {*done.stdout.split(), "__init__"} == set(bundled.PAGE_MODULES)
-    assert bundled.fingerprint() == bundled.fingerprint()
+    assert {*done.stdout.split(), "__init__"} == set(bundled_pages.PAGE_MODULES)
+    assert bundled_pages.fingerprint() == bundled_pages.fingerprint()

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.base import bundled_pages
+from services.base.pages import MalformedPageError
 from services.question_answering import build_index
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
@@ -65,8 +67,14 @@ def test_a_page_is_cut_within_its_sections() -> None:
 
 @pytest.mark.parametrize("lacking", ["wikipedia_id", "wikipedia_title", "text"])
 def test_a_page_needs_its_fields(lacking: str) -> None:
-    with pytest.raises(MalformedPassageError, match=lacking):
+    with pytest.raises(MalformedPageError, match=lacking):
         list(split_page({name: value for name, value in PAGE.items() if name != lacking}, 12))
+    with pytest.raises(MalformedPageError, match="text of page 7 is not a list of texts"):
+        list(split_page(PAGE | {"text": [1]}, 12))
+
+
+def test_the_bundled_index_is_named_by_what_its_pages_follow_from() -> None:
+    assert bundled_pages.fingerprint()[:16] in build_index.Source(pages="bundled").name(28)
 
 
 def test_a_published_passage_has_its_section_in_its_heading() -> None:
