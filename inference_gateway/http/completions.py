@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -127,11 +128,15 @@ class _Answer:
                         progress[index].take(event)
         finally:
             self._log(progress)
+        choices = []
+        for choice in progress:
+            choices.append(choice.choice())
+            await asyncio.sleep(0)  # the log probabilities of 16 long prompts take 0.3 s, when others may have a turn
         return CompletionResponse(
             id=self.id,
             created=self.created,
             model=self.plan.model,
-            choices=[choice.choice() for choice in progress],
+            choices=choices,
             usage=total_usage(progress, self.plan.per_prompt),
         )
 
