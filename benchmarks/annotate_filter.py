@@ -34,7 +34,7 @@ from benchmarks.reports import RESULTS, machine, resident_mb, write_report
 from demo_world.articles import article
 from language_model import checkpoint
 from language_model.block import rotation_table
-from language_model.bulk.gptj import BulkGPTJ
+from language_model.bulk.bulk_gptj import BulkGPTJ
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, call_ids, empty_call_ids

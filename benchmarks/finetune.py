@@ -41,10 +41,10 @@ from language_model.config import GPTJConfig
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.tools import ToolRegistry
 from training_jobs.finetune.curves import StepClock
-from training_jobs.finetune.encoding import Encoded, TextEncoder
+from training_jobs.finetune.finetuning import MICRO_BATCH_TOKENS
 from training_jobs.finetune.gptj import GPTJForCausalLM
-from training_jobs.finetune.run import MICRO_BATCH_TOKENS
 from training_jobs.finetune.steps import StepPlan
+from training_jobs.finetune.text_encoder import Encoded, TextEncoder
 from training_jobs.finetune.trainer import FinetuneTrainer, Texts, collate
 from training_jobs.records import CallSegment
 
@@ -78,7 +78,7 @@ def random_texts(count: int, length: int, vocabulary: int) -> list[Encoded]:
     return [Encoded(tuple(rng.choices(range(vocabulary), k=length)), (True,) * length) for _ in range(count)]
 
 
-class Stopwatch(TrainerCallback):  # type: ignore[misc]
+class StepSeconds(TrainerCallback):  # type: ignore[misc]
     """Seconds of the steps behind the first: of the clock on a GPU, else those that the processor worked."""
 
     def __init__(self, device: torch.device) -> None:
@@ -125,7 +125,7 @@ def _rate(way: str, precision: str, config: GPTJConfig, texts: Sequence[Encoded]
     shape = {name: value for name, value in asdict(config).items() if name != "n_inner"}
     torch.manual_seed(0)
     model = kind(transformers.GPTJConfig(**shape))
-    watch = Stopwatch(device)
+    watch = StepSeconds(device)
     counted: list[int] = []
 
     def counting(texts: Sequence[Encoded]) -> dict[str, torch.Tensor]:

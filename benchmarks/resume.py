@@ -27,7 +27,7 @@ _RESULT_TOKENS: Final = 8
 """More tokens of a sequence in a step than this are a prompt's."""
 
 
-class Stopwatch(Sampler):
+class TimedSampler(Sampler):
     """Notes when each step's tokens were chosen."""
 
     def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
@@ -71,7 +71,7 @@ async def resume_cost(backend: LocalBackend, streams: int, calls: int) -> dict[s
     any moment of a step."""
     tool_seconds = random.Random(0)
     engine = backend._engine
-    watch = Stopwatch(backend.vocabulary, torch.device("cpu"))
+    watch = TimedSampler(backend.vocabulary, torch.device("cpu"))
     model = engine._model
     clocked = ClockedModel(model)
     engine._sampler, engine._model = watch, clocked

@@ -20,7 +20,7 @@ import httpx
 
 from cli.backend_check import ask_backend, remote_backend
 from cli.components import Component, known_components, why_not_free
-from cli.fetch.manifest import ManifestError, torn_file
+from cli.fetch.part_manifest import ManifestError, torn_file
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
 from toolformer.cache_settings import CacheSettings
 from toolformer.model_files.digests import DamagedError

@@ -11,14 +11,14 @@ from rich.filesize import decimal
 
 from cli.fetch.catalogue import Part
 from cli.fetch.digests import Hashing
-from cli.fetch.manifest import MANIFEST, Manifest, ManifestError, read_manifest
+from cli.fetch.part_manifest import MANIFEST, Manifest, ManifestError, read_manifest
 
 State = Literal["whole", "damaged", "missing", "unfinished", "absent"]
 _AMISS: Final = frozenset({"damaged", "missing", "unfinished"})
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class PartFinding:
     """What was found of a part, or of one of its files (``file`` is empty for the part as a whole). ``absent`` is a
     part that was never fetched and was not asked for by name."""
 
@@ -38,7 +38,7 @@ class Finding:
         return asdict(self)
 
 
-def check(parts: Sequence[Part], to: Path, *, named: bool, digests: bool) -> Iterator[Finding]:
+def check(parts: Sequence[Part], to: Path, *, named: bool, digests: bool) -> Iterator[PartFinding]:
     """Look at ``parts`` below ``to``. Parts that are not there are amiss where they were ``named``; ``digests`` hashes
     every file again and compares with what came when it was fetched."""
     for part in parts:
@@ -46,23 +46,23 @@ def check(parts: Sequence[Part], to: Path, *, named: bool, digests: bool) -> Ite
         try:
             manifest = read_manifest(folder)
         except ManifestError as error:
-            yield Finding(part.name, MANIFEST, "damaged", str(error), again)
+            yield PartFinding(part.name, MANIFEST, "damaged", str(error), again)
             continue
         if manifest is None:
             begun = folder.is_dir() and any(folder.rglob("*.partial"))
             state: State = "unfinished" if begun else "missing" if named else "absent"
-            yield Finding(part.name, "", state, f"not in {folder}", again)
+            yield PartFinding(part.name, "", state, f"not in {folder}", again)
             continue
         yield from _check_part(part, folder, manifest, again, digests)
 
 
-def _check_part(part: Part, folder: Path, manifest: Manifest, again: str, digests: bool) -> Iterator[Finding]:
+def _check_part(part: Part, folder: Path, manifest: Manifest, again: str, digests: bool) -> Iterator[PartFinding]:
     wrong = False
     for name in sorted(manifest.files.keys() | part.required()):
         if name not in manifest.files:
             if manifest.whole:  # else the last line says it for all of them
                 wrong = True
-                yield Finding(part.name, name, "missing", "not fetched yet", again)
+                yield PartFinding(part.name, name, "missing", "not fetched yet", again)
             continue
         reason = manifest.amiss(folder, name)
         remedy = again
@@ -70,15 +70,15 @@ def _check_part(part: Part, folder: Path, manifest: Manifest, again: str, digest
             reason, remedy = "its SHA-256 is not what it was when it came", f"rm {folder / name} && {again}"
         if reason is not None:
             wrong = True
-            yield Finding(part.name, name, "missing" if reason == "missing" else "damaged", reason, remedy)
+            yield PartFinding(part.name, name, "missing" if reason == "missing" else "damaged", reason, remedy)
     if not manifest.whole:
         came = f"{len(manifest.files)} files have come to {folder}, others not"
-        yield Finding(part.name, "", "unfinished", came, again)
+        yield PartFinding(part.name, "", "unfinished", came, again)
     elif not wrong:
         size = decimal(sum(file.size for file in manifest.files.values()))
         how = "digests verified" if digests else "sizes verified"
         commits = "".join(f", {source.split('@')[0]} at {commit[:12]}" for source, commit in manifest.revisions.items())
-        yield Finding(part.name, "", "whole", f"{len(manifest.files)} files, {size}, {how}, in {folder}{commits}")
+        yield PartFinding(part.name, "", "whole", f"{len(manifest.files)} files, {size}, {how}, in {folder}{commits}")
 
 
 def _sha256(path: Path) -> str:

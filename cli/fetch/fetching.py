@@ -21,8 +21,8 @@ from cli.console import CommandError
 from cli.fetch.catalogue import Part
 from cli.fetch.digests import Hashing
 from cli.fetch.listing import Lister
-from cli.fetch.manifest import Manifest, ManifestError, read_manifest
 from cli.fetch.meter import Meter
+from cli.fetch.part_manifest import Manifest, ManifestError, read_manifest
 from cli.fetch.transfer import (
     PATIENT,
     TIMEOUT,

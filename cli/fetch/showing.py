@@ -14,7 +14,7 @@ from rich.text import Text
 
 from cli.console import printable
 from cli.fetch.catalogue import Part
-from cli.fetch.checking import Finding
+from cli.fetch.checking import PartFinding
 
 _PLAIN_WIDTH: Final = 160
 _STYLES: Final = {"whole": "green", "absent": "", "unfinished": "yellow", "missing": "bold red", "damaged": "bold red"}
@@ -50,7 +50,7 @@ def show_parts(parts: Sequence[Part], *, as_json: bool) -> None:
     )
 
 
-def show_findings(findings: Sequence[Finding], *, as_json: bool) -> None:
+def show_findings(findings: Sequence[PartFinding], *, as_json: bool) -> None:
     """Print what a check found, one line each."""
     if as_json:
         whole = not any(finding.amiss for finding in findings)

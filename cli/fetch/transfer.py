@@ -17,7 +17,7 @@ from typing import Final, TypeVar
 import httpx
 
 from cli.fetch.digests import Digest, Hashing
-from cli.fetch.manifest import FetchedFile, Verified
+from cli.fetch.part_manifest import FetchedFile, Verified
 from toolformer.retry_after import retry_after_s
 
 TIMEOUT: Final = httpx.Timeout(30.0, connect=15.0)

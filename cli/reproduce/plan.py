@@ -11,7 +11,7 @@ from cli.components import usable_cpus
 from cli.reproduce import counts
 from cli.reproduce.models import LoopModel, Size
 from cli.reproduce.settings import LANGUAGE_ID, Setting
-from training_jobs.corpora.web.generated import SHARD_DOCUMENTS, TRUTH_FILE
+from training_jobs.corpora.web.generating import SHARD_DOCUMENTS, TRUTH_FILE
 from training_jobs.evaluate.scaling import AVERAGED
 from training_jobs.evaluate.suites import named
 from training_jobs.merge.writing import DOCUMENTS, SUMMARY, WITHOUT_CALLS

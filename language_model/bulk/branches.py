@@ -21,7 +21,7 @@ _LOGITS_AT_ONCE = 2**23
 """Of logits at once that are turned into a distribution: 64 MiB in float64."""
 
 
-class Stepper(Protocol):
+class BranchStepper(Protocol):
     """Branches that a model computes side by side, all of the same number of tokens."""
 
     def step(self, parents: Sequence[int], tokens: Sequence[int]) -> Tensor:
@@ -38,7 +38,7 @@ class _Branch:
 
 
 def continue_all(
-    stepper: Stepper,
+    stepper: BranchStepper,
     logits: Tensor,
     streams: Sequence[Sequence[random.Random]],
     rule: SamplingRule,

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from language_model.block import Block, rotate
-from language_model.bulk.attention import KeysValues
+from language_model.bulk.shared_attention import KeysValues
 from language_model.gptj import GPTJ
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import torch
 
 from language_model import checkpoint
-from language_model.bulk.gptj import BulkGPTJ
+from language_model.bulk.bulk_gptj import BulkGPTJ
 from language_model.bulk.interface import BulkModel
 from language_model.bulk.rows import BulkRows
 from language_model.config import model_type

@@ -30,7 +30,7 @@ class Model(ctypes.Structure):
     )
 
 
-class Cache(ctypes.Structure):
+class CacheStruct(ctypes.Structure):
     """``step.c``'s ``cache``."""
 
     _fields_ = (

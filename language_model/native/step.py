@@ -125,7 +125,7 @@ class NativeStep(Stepper):
             if not fits or not tokens.is_contiguous():
                 raise ValueError("the cache was not made for this model")
             size = self._library.scratch_size(self._at, _AT_ONCE, cache.max_length)
-            structure = library.Cache(tokens.data_ptr(), *tokens.stride()[:3])
+            structure = library.CacheStruct(tokens.data_ptr(), *tokens.stride()[:3])
             known = self._known.cache = _Known(weakref.ref(cache), structure, torch.empty(size))
         return ctypes.addressof(known.structure), known.scratch.data_ptr()
 
@@ -134,7 +134,7 @@ class _Known(NamedTuple):
     """A cache that was used before: to describe it anew at each step would take a tenth of a small step's time."""
 
     cache: weakref.ref[KVCache]
-    structure: library.Cache
+    structure: library.CacheStruct
     scratch: Tensor
 
 

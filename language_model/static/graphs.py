@@ -15,7 +15,7 @@ from torch import Tensor
 from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
 from language_model.static.layers import merge
-from language_model.static.step import FusedLayers, StaticStep, StepTensors
+from language_model.static.static_step import FusedLayers, StaticStep, StepTensors
 from language_model.stepper import Stepper
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from language_model.bulk.gptj import BulkGPTJ
+from language_model.bulk.bulk_gptj import BulkGPTJ
 from language_model.bulk.interface import BulkModel, Place, PromptedText, SamplingRule, Targets, batches_by_length
 from language_model.bulk.rows import BulkRows
 from language_model.config import GPTJConfig

@@ -13,9 +13,10 @@ import torch
 from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from language_model.static import attention, graphs
+from language_model.static import graphs
+from language_model.static import static_attention as attention
 from language_model.static.graphs import DecodeGraphs, length_buckets, row_buckets
-from language_model.static.step import StaticStep
+from language_model.static.static_step import StaticStep
 from tests.support.models import SMALL, random_model, static_model
 
 LONG = GPTJConfig(97, 1024, 48, 2, 3, rotary_dim=8, bos_token_id=1, eos_token_id=1)

@@ -16,11 +16,11 @@ import torch
 from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from training_jobs.pretrain.loop import Precision, Recipe, batch_loss, main, pretrain
+from training_jobs.pretrain.loop import Precision, PretrainRecipe, batch_loss, main, pretrain
 from training_jobs.pretrain.rows import Tokens, batches_from, epoch_batches, make_batch
 from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 
-TINY = Recipe(
+TINY = PretrainRecipe(
     steps=24,
     batch_tokens=256,
     width=16,
@@ -123,7 +123,7 @@ def test_a_missing_corpus_is_named_with_the_remedy(tmp_path: Path, capsys: pytes
 
 
 def test_the_rate_warms_up_and_falls_along_a_cosine() -> None:
-    recipe = Recipe(steps=100, warmup=0.1, peak_rate=1.0, final_rate=0.0)
+    recipe = PretrainRecipe(steps=100, warmup=0.1, peak_rate=1.0, final_rate=0.0)
     assert recipe.rate(0) == pytest.approx(0.1)
     assert recipe.rate(9) == pytest.approx(1.0)
     assert recipe.rate(55) == pytest.approx(0.5)
@@ -131,14 +131,14 @@ def test_the_rate_warms_up_and_falls_along_a_cosine() -> None:
 
 
 def test_the_rate_falls_in_the_cooldown_alone() -> None:
-    recipe = Recipe(steps=100, warmup=5, peak_rate=1.0, final_rate=0.1, cooldown=0.2)
+    recipe = PretrainRecipe(steps=100, warmup=5, peak_rate=1.0, final_rate=0.1, cooldown=0.2)
     assert [recipe.rate(step) for step in (0, 4, 5, 80, 81)] == pytest.approx([0.2, 1.0, 1.0, 1.0, 1.0])
     assert recipe.rate(90) < 0.6
     assert recipe.rate(99) == pytest.approx(0.1, abs=0.01)
 
 
 def test_a_run_may_become_longer_before_its_cooldown_and_not_in_it(corpus: Path, tmp_path: Path) -> None:
-    def recipe(steps: int) -> Recipe:
+    def recipe(steps: int) -> PretrainRecipe:
         return replace(TINY, steps=steps, warmup=2, cooldown=0.25)
 
     pretrain(corpus, tmp_path / "straight", recipe(12))

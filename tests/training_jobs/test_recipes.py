@@ -18,7 +18,7 @@ from services.calculator.app import build_app as calculator_app
 from services.calendar.app import build_app as calendar_app
 from tests.support.vocabularies import small_tokenizer
 from tests.training_jobs.servers import serve
-from training_jobs.evaluate.options import parser as evaluate_parser
+from training_jobs.evaluate.command_options import parser as evaluate_parser
 from training_jobs.finetune.__main__ import main as finetune
 from training_jobs.finetune.__main__ import make_parser as finetune_parser
 from training_jobs.pipeline import main as stages

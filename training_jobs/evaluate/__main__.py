@@ -21,18 +21,18 @@ from typing import Any, Final
 from rich.console import Console
 
 from training_jobs.errors import StageError
+from training_jobs.evaluate.asking_suites import Answers, AskSettings, ask_all
+from training_jobs.evaluate.command_options import given_files, parser
 from training_jobs.evaluate.conditions import conditions
 from training_jobs.evaluate.example import Example, SuiteError
 from training_jobs.evaluate.model import ModelTrouble, Reach, ServedModel
-from training_jobs.evaluate.options import given_files, parser
 from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.page import write_page
 from training_jobs.evaluate.perplexity import TextLoss, count_parameters
 from training_jobs.evaluate.printing import print_tables
-from training_jobs.evaluate.run import Answers, Asking, ask_all
 from training_jobs.evaluate.scores import score
 from training_jobs.evaluate.suites import FILE_TABLE, SUITES, TEXTS, Suite, named, sample, suite_of_file
-from training_jobs.evaluate.texts import measure, texts_of
+from training_jobs.evaluate.text_suites import measure, texts_of
 from training_jobs.model_choice import ModelChoice
 from training_jobs.runner.parts import write_whole
 
@@ -133,7 +133,7 @@ async def _ask(
             model.check_tools(tools)
         settings["model"] = model.name
         keep_settings(folder, settings)
-        asking = Asking(asked, tools, options.prompts, options.max_tokens, options.concurrency)
+        asking = AskSettings(asked, tools, options.prompts, options.max_tokens, options.concurrency)
         return model.name, await ask_all(model, questions, asking, folder, console)
 
 

@@ -14,12 +14,12 @@ from pathlib import Path
 from rich.console import Console
 
 from training_jobs.evaluate.answers import read_answers
+from training_jobs.evaluate.asking_suites import Answers, answers_path
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.markdown import markdown
 from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.page import write_page
 from training_jobs.evaluate.printing import print_tables
-from training_jobs.evaluate.run import Answers, answers_path
 from training_jobs.evaluate.scaling import write_figure
 from training_jobs.runner.parts import write_whole
 

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from training_jobs.evaluate import paper
 from training_jobs.evaluate.answers import Answer, Call
+from training_jobs.evaluate.asking_suites import Answers
 from training_jobs.evaluate.outcome import Outcome
-from training_jobs.evaluate.run import Answers
 from training_jobs.evaluate.scaling import scaling
 from training_jobs.evaluate.suites import SUITES
 from training_jobs.evaluate.tables import tables

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import get_args
 
 from training_jobs.finetune.processes import Sharding
-from training_jobs.finetune.recipe import Recipe
+from training_jobs.finetune.recipe import FinetuneRecipe
 from training_jobs.options import run_command
 from training_jobs.settings import add_settings, positive, read_settings
 
@@ -51,7 +51,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder of this run; the best checkpoint is DIR/model"
     )
-    add_settings(parser.add_argument_group("the recipe"), Recipe)
+    add_settings(parser.add_argument_group("the recipe"), FinetuneRecipe)
     how = parser.add_argument_group("how it runs")
     how.add_argument("--save-every", type=positive, default=100, help="steps between checkpoints (100)")
     how.add_argument(
@@ -71,11 +71,11 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def _run(options: argparse.Namespace) -> None:
-    recipe = read_settings(Recipe, options)
+    recipe = read_settings(FinetuneRecipe, options)
     import torch
 
     from training_jobs.errors import StageError
-    from training_jobs.finetune.run import MICRO_BATCH_TOKENS, How, finetune
+    from training_jobs.finetune.finetuning import MICRO_BATCH_TOKENS, How, finetune
 
     has_gpu = torch.cuda.is_available()
     if options.device == "cuda" and not has_gpu:

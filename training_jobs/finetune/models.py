@@ -16,7 +16,7 @@ from toolformer.model_files.digests import record
 from training_jobs.errors import StageError
 from training_jobs.finetune.checkpoints import checkpoint
 from training_jobs.finetune.gptj import GPTJForCausalLM
-from training_jobs.finetune.recipe import Recipe
+from training_jobs.finetune.recipe import FinetuneRecipe
 from training_jobs.runner.parts import write_whole
 
 MODEL_FOLDER: Final = "model"
@@ -29,7 +29,7 @@ _BESIDE: Final = (
 _GPTJ_LINEAR: Final = ["q_proj", "k_proj", "v_proj", "out_proj", "fc_in", "fc_out"]
 
 
-def load_model(directory: Path, recipe: Recipe) -> Any:
+def load_model(directory: Path, recipe: FinetuneRecipe) -> Any:
     """The model in ``directory``, a Hugging Face checkpoint, for training: GPT-J with fast attention, others as
     transformers has them; with adapters where the recipe has LoRA. No code in the folder is run, nothing is fetched.
 
@@ -42,7 +42,7 @@ def load_model(directory: Path, recipe: Recipe) -> Any:
     return _with_adapters(model, recipe) if recipe.lora_rank else model
 
 
-def load_vocabulary(directory: Path, recipe: Recipe) -> tuple[ByteLevelTokenizer, int]:
+def load_vocabulary(directory: Path, recipe: FinetuneRecipe) -> tuple[ByteLevelTokenizer, int]:
     """The tokenizer in ``directory`` and the id that ends a text.
 
     Raises:
@@ -69,7 +69,7 @@ def load_vocabulary(directory: Path, recipe: Recipe) -> tuple[ByteLevelTokenizer
     return tokenizer, end
 
 
-def publish(out: Path, step: int, directory: Path, recipe: Recipe) -> Path:
+def publish(out: Path, step: int, directory: Path, recipe: FinetuneRecipe) -> Path:
     """Make ``out/model`` of the checkpoint after ``step`` steps: a Hugging Face checkpoint of the kind that stands in
     ``directory``, with its tokenizer beside it; adapters are merged into the weights. A reader never sees half of it.
     """
@@ -109,7 +109,7 @@ def _load(directory: Path, dtype: torch.dtype) -> Any:
         raise StageError(f"--model: {directory}: transformers cannot load it: {said}") from error
 
 
-def _with_adapters(model: Any, recipe: Recipe) -> Any:
+def _with_adapters(model: Any, recipe: FinetuneRecipe) -> Any:
     from peft import LoraConfig, get_peft_model
 
     targets: Any = _GPTJ_LINEAR if model.config.model_type == "gptj" else "all-linear"

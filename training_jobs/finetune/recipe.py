@@ -20,7 +20,7 @@ Precision = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class FinetuneRecipe:
     """What the curve of a run depends on, besides model and texts.
 
     ``times`` empty: once each. The paper says no more of the rate than its warmup, so it is ``constant`` after it.
@@ -83,7 +83,7 @@ def _require(good: bool, name: str, rule: str, found: object) -> None:
         raise StageError(f"--{name.replace('_', '-')}: {rule}, not {found}")
 
 
-def begin_run(out: Path, recipe: Recipe, inputs: Mapping[str, Any]) -> None:
+def begin_run(out: Path, recipe: FinetuneRecipe, inputs: Mapping[str, Any]) -> None:
     """Write down in ``out`` what the run there is; ``inputs``: digests of model and texts.
 
     Raises:

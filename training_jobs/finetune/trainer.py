@@ -16,9 +16,9 @@ from transformers.trainer_utils import EvalLoopOutput
 
 from training_jobs.finetune import checkpoints
 from training_jobs.finetune.curves import StepClock
-from training_jobs.finetune.encoding import Encoded
 from training_jobs.finetune.gptj import IGNORED
 from training_jobs.finetune.steps import StepPlan, dealt
+from training_jobs.finetune.text_encoder import Encoded
 
 Batch = dict[str, Tensor]
 

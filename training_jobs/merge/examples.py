@@ -21,7 +21,7 @@ AROUND: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class CallInText:
     """A call in its text."""
 
     tool: str
@@ -45,7 +45,7 @@ class Example:
         }  # fmt: skip
 
 
-def examples(files: Mapping[str, Path], registry: ToolRegistry) -> list[Example]:
+def examples(files: Mapping[str, Path], registry: ToolRegistry) -> list[CallInText]:
     """Of each tool's filtered file the kept and the other calls that gain most; by tool, then falling gain.
 
     Raises:
@@ -55,9 +55,9 @@ def examples(files: Mapping[str, Path], registry: ToolRegistry) -> list[Example]
     return [example for tool, path in files.items() for example in _of_tool(registry.get(tool), path)]
 
 
-def _of_tool(tool: Tool, path: Path) -> Iterator[Example]:
-    kept: list[tuple[float, int, Example]] = []
-    rest: list[tuple[float, int, Example]] = []
+def _of_tool(tool: Tool, path: Path) -> Iterator[CallInText]:
+    kept: list[tuple[float, int, CallInText]] = []
+    rest: list[tuple[float, int, CallInText]] = []
     numbered = enumerate((record, one) for _, record in records(path) for one in record.candidates)
     for number, (record, candidate) in numbered:
         if candidate.gain is not None and candidate.output is not None:
@@ -68,10 +68,10 @@ def _of_tool(tool: Tool, path: Path) -> Iterator[Example]:
     yield from (example for *_, example in sorted([*kept, *rest], key=lambda one: one[:2], reverse=True))
 
 
-def _example(tool: Tool, record: Annotated, candidate: Candidate) -> Example:
+def _example(tool: Tool, record: Annotated, candidate: Candidate) -> CallInText:
     text, at = record.document.text, candidate.offset
     call = ApiCall(record.tool, candidate.input).head(quoted=tool.quoted)
-    return Example(
+    return CallInText(
         tool=record.tool,
         id=record.document.id,
         url=record.document.url,

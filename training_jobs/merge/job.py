@@ -11,7 +11,7 @@ from rich.text import Text
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.merge.choosing import MergeRule
-from training_jobs.merge.examples import Example, examples
+from training_jobs.merge.examples import CallInText, examples
 from training_jobs.merge.kept import records
 from training_jobs.merge.page import write_report
 from training_jobs.merge.rounds import earlier_texts
@@ -78,7 +78,7 @@ def _report(
     console.print(f"page: {out}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _show(counts: dict[str, ToolCounts], shown: Sequence[Example], console: Console) -> None:
+def _show(counts: dict[str, ToolCounts], shown: Sequence[CallInText], console: Console) -> None:
     """Print the table and some examples of each tool."""
     console.print(printed(counts))
     for tool in counts:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from training_jobs.merge.examples import Example
+from training_jobs.merge.examples import CallInText
 from training_jobs.merge.table import ToolCounts, rows
 from training_jobs.pages import write_page
 
@@ -14,7 +14,7 @@ _PAGE: Final = Path(__file__).with_name("report.html")
 
 
 def write_report(
-    path: Path, counts: dict[str, ToolCounts], examples: Sequence[Example], about: Mapping[str, Any]
+    path: Path, counts: dict[str, ToolCounts], examples: Sequence[CallInText], about: Mapping[str, Any]
 ) -> None:
     """Write the page to ``path``; ``about`` are facts to stand on top, by name."""
     heading, body = rows(counts)

@@ -49,7 +49,7 @@ Precision = Literal["float32", "bfloat16"]
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class PretrainRecipe:
     """What a run is. ``rate`` rises over ``warmup``, is ``peak_rate``, and falls along a cosine to ``final_rate``;
     weights and their updates are float32, whatever the ``precision`` of the products."""
 
@@ -88,7 +88,12 @@ def batch_loss(model: GPTJ, batch: Batch) -> Tensor:
 
 
 def pretrain(
-    corpus: Path, out: Path, recipe: Recipe, *, stop_after: int | None = None, device: str | torch.device = "cpu"
+    corpus: Path,
+    out: Path,
+    recipe: PretrainRecipe,
+    *,
+    stop_after: int | None = None,
+    device: str | torch.device = "cpu",
 ) -> GPTJ:
     """Train (or go on training) in ``out`` and return the model, on the CPU; ``stop_after`` ends this process's part
     after so many steps. ``device`` is where the work is done; a run may go on on another.
@@ -146,7 +151,9 @@ def _products_in(precision: Precision, device: torch.device, tokens: int) -> Ite
         yield
 
 
-def _train_step(model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, recipe: Recipe, step: int) -> float:
+def _train_step(
+    model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, recipe: PretrainRecipe, step: int
+) -> float:
     for group in optimizer.param_groups:
         group["lr"] = recipe.rate(step)
     # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
@@ -159,7 +166,7 @@ def _train_step(model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, rec
     return loss.item()
 
 
-def _optimizer(model: GPTJ, recipe: Recipe) -> torch.optim.Optimizer:
+def _optimizer(model: GPTJ, recipe: PretrainRecipe) -> torch.optim.Optimizer:
     # Weight decay is for the matrices; on norms, biases and rarely seen embeddings it only erases.
     decayed = [p for name, p in model.named_parameters() if p.dim() == 2 and not name.startswith("wte")]
     others = [p for name, p in model.named_parameters() if p.dim() != 2 or name.startswith("wte")]
@@ -167,14 +174,14 @@ def _optimizer(model: GPTJ, recipe: Recipe) -> torch.optim.Optimizer:
     return torch.optim.AdamW(groups, lr=recipe.peak_rate, betas=_BETAS, fused=True)
 
 
-def _save_state(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optimizer, step: int) -> None:
+def _save_state(out: Path, recipe: PretrainRecipe, model: GPTJ, optimizer: torch.optim.Optimizer, step: int) -> None:
     state = {"recipe": asdict(recipe), "step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
     partial = out / f"{_STATE}.partial"
     torch.save(state, partial)
     partial.replace(out / _STATE)  # atomic: a kill leaves the old checkpoint or the new one
 
 
-def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optimizer) -> int:
+def _resume(out: Path, recipe: PretrainRecipe, model: GPTJ, optimizer: torch.optim.Optimizer) -> int:
     """Load the last checkpoint, if any, and forget log lines after it; the number of steps done."""
     log = out / _LOG
     if not (out / _STATE).exists():
@@ -182,7 +189,7 @@ def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optim
         return 0
     state: dict[str, Any] = torch.load(out / _STATE, weights_only=True, map_location=next(model.parameters()).device)
     changed = sorted(name for name, value in asdict(recipe).items() if state["recipe"].get(name, value) != value)
-    if not set(changed) <= _LENGTH or not _same_so_far(Recipe(**state["recipe"]), recipe, int(state["step"])):
+    if not set(changed) <= _LENGTH or not _same_so_far(PretrainRecipe(**state["recipe"]), recipe, int(state["step"])):
         raise ValueError(f"{out} holds a run of another recipe ({', '.join(changed)} differ): give another --out")
     model.load_state_dict(state["model"])
     optimizer.load_state_dict(state["optimizer"])
@@ -192,7 +199,7 @@ def _resume(out: Path, recipe: Recipe, model: GPTJ, optimizer: torch.optim.Optim
     return step
 
 
-def _same_so_far(one: Recipe, other: Recipe, steps: int) -> bool:
+def _same_so_far(one: PretrainRecipe, other: PretrainRecipe, steps: int) -> bool:
     """Whether the first ``steps`` steps have the same rates, so that a run may still become longer or shorter."""
     return all(math.isclose(one.rate(step), other.rate(step), rel_tol=1e-12) for step in range(steps))
 
@@ -202,7 +209,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m training_jobs.pretrain", description="Train a small GPT-J.")
     parser.add_argument("--corpus", type=Path, required=True, help="directory with an encoded corpus")
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoint, loss.jsonl, model/")
-    add_settings(parser, Recipe)
+    add_settings(parser, PretrainRecipe)
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), help="where to train; on a GPU if there is one, by default"
     )
@@ -212,7 +219,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error("--device cuda: torch finds no GPU here; leave it out, or install requirements/torch-cuda.txt")
     device = options.device or ("cuda" if has_gpu else "cpu")
     try:
-        pretrain(options.corpus, options.out, read_settings(Recipe, options), device=device)
+        pretrain(options.corpus, options.out, read_settings(PretrainRecipe, options), device=device)
     except (FileNotFoundError, ValueError) as error:
         parser.error(str(error))
     print(f"model: {options.out / 'model'}")

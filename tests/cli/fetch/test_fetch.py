@@ -21,7 +21,7 @@ from cli.console import CommandError
 from cli.fetch.catalogue import Part, load_parts
 from cli.fetch.command import run_fetch
 from cli.fetch.fetching import Settings, fetch
-from cli.fetch.manifest import read_manifest
+from cli.fetch.part_manifest import read_manifest
 from cli.fetch.transfer import Retries
 from tests.cli.command import toolformer
 from tests.cli.fetch.stand_in import StandIn, serve

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from cli.fetch.digests import Digest
-from cli.fetch.manifest import FetchedFile
+from cli.fetch.part_manifest import FetchedFile
 from cli.fetch.transfer import RemoteFile, Retries, StoppedError, Transfer, TransferError, partial_of
 from tests.cli.fetch.stand_in import StandIn, serve
 

@@ -13,7 +13,7 @@ from cli.reproduce.options import add_options, chosen
 from cli.reproduce.plan import Step, plan
 from cli.reproduce.settings import SETTINGS, Setting
 from tests.cli.command import run
-from training_jobs.evaluate.options import parser as evaluate_parser
+from training_jobs.evaluate.command_options import parser as evaluate_parser
 from training_jobs.finetune.__main__ import make_parser as finetune_parser
 from training_jobs.pipeline import make_parser as stages_parser
 

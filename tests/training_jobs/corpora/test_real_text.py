@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from training_jobs.corpora.real_text import __main__ as corpus
-from training_jobs.corpora.real_text.generated import days, foreign
+from training_jobs.corpora.real_text.generated_part import days, foreign
 from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved
 from training_jobs.corpora.real_text.sources import SOURCES, articles, squad

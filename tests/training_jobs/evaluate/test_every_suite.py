@@ -14,7 +14,7 @@ from tests.training_jobs.evaluate.published import write_all
 from tests.training_jobs.evaluate.stand_in import Reply, perfect, served, silent
 from training_jobs.evaluate.__main__ import main
 from training_jobs.evaluate.example import Example, Prompts
-from training_jobs.evaluate.readers.texts import read_ccnet, read_wikitext
+from training_jobs.evaluate.readers.plain_texts import read_ccnet, read_wikitext
 from training_jobs.evaluate.suites import SETS, SUITES, TEXTS, find_files, named
 
 ALL = [name for name in named([*SETS]) if name in SUITES]

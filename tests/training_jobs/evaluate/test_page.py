@@ -12,11 +12,11 @@ from playwright.async_api import expect
 from tests.support.browser import needs_chromium, page
 from training_jobs.evaluate import compare
 from training_jobs.evaluate.answers import Answer, AnswersFile, Call
+from training_jobs.evaluate.asking_suites import Answers, answers_path
 from training_jobs.evaluate.conditions import DISABLED, Condition, conditions
 from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.page import write_page
 from training_jobs.evaluate.perplexity import TextLoss
-from training_jobs.evaluate.run import Answers, answers_path
 from training_jobs.evaluate.scores import score
 from training_jobs.evaluate.suites import SUITES
 from training_jobs.evaluate.tables import tables

@@ -21,8 +21,8 @@ from tests.support.models import SMALL, random_model
 from tests.support.vocabularies import small_tokenizer
 from training_jobs.evaluate.__main__ import main
 from training_jobs.evaluate.perplexity import TextLoss, count_parameters, text_losses, windows
-from training_jobs.evaluate.readers.texts import PlainText
-from training_jobs.evaluate.texts import measure
+from training_jobs.evaluate.readers.plain_texts import PlainText
+from training_jobs.evaluate.text_suites import measure
 
 WORDS = ["the", "mill", "stands", "at", "gate", "wheel", "four", "hens", "laid", "eggs", "Bled", "pots", "clay"]
 

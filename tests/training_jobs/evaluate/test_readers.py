@@ -13,7 +13,7 @@ from training_jobs.evaluate.example import Example, SuiteError
 from training_jobs.evaluate.prompts import prompt_of
 from training_jobs.evaluate.readers.mlqa import LANGUAGES
 from training_jobs.evaluate.readers.open_questions import read_trivia_qa
-from training_jobs.evaluate.readers.texts import read_ccnet, read_wikitext
+from training_jobs.evaluate.readers.plain_texts import read_ccnet, read_wikitext
 from training_jobs.evaluate.suites import SUITES
 
 

@@ -15,13 +15,13 @@ from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from tests.support.vocabularies import small_tokenizer
-from training_jobs.finetune.recipe import Recipe
+from training_jobs.finetune.recipe import FinetuneRecipe
 from training_jobs.records import CallSegment, Document, Merged
 
 SHAPE: Final = GPTJConfig(
     vocab_size=424, n_positions=128, n_embd=32, n_layer=2, n_head=2, rotary_dim=8, bos_token_id=0, eos_token_id=0
 )
-RECIPE: Final = Recipe(
+RECIPE: Final = FinetuneRecipe(
     steps=12, batch=8, rate=3e-3, sequence_length=96, held_out_texts=10, evaluate_every=4, precision="float32"
 )
 
@@ -59,7 +59,7 @@ def write_inputs(folder: Path) -> Inputs:
     return model, stars, held_out
 
 
-def options(inputs: Inputs, out: Path, recipe: Recipe = RECIPE) -> list[str]:
+def options(inputs: Inputs, out: Path, recipe: FinetuneRecipe = RECIPE) -> list[str]:
     """The command's arguments."""
     model, stars, held_out = inputs
     given = ["--model", model, "--texts", stars, "--held-out", held_out, "--out", out, "--steps", recipe.steps]

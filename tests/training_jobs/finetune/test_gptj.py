@@ -14,7 +14,7 @@ from language_model import checkpoint
 from tests.training_jobs.finetune.small_run import SHAPE, write_model
 from training_jobs.finetune.gptj import IGNORED, GPTJForCausalLM
 from training_jobs.finetune.models import load_model
-from training_jobs.finetune.recipe import Recipe
+from training_jobs.finetune.recipe import FinetuneRecipe
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def fast(folder: Path) -> Any:
-    return load_model(folder, Recipe())
+    return load_model(folder, FinetuneRecipe())
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from tests.training_jobs.finetune.small_run import RECIPE, SHAPE, options, texts
 from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.finetune.__main__ import main
-from training_jobs.finetune.encoding import TextEncoder
-from training_jobs.finetune.recipe import Recipe
-from training_jobs.finetune.texts import encode_texts, examples_of, read_texts, repeated, tool_counts
+from training_jobs.finetune.recipe import FinetuneRecipe
+from training_jobs.finetune.text_encoder import TextEncoder
+from training_jobs.finetune.training_texts import encode_texts, examples_of, read_texts, repeated, tool_counts
 from training_jobs.merge.choosing import MergeRule, drawn
 from training_jobs.records import CallSegment, Document, Merged, Plain
 
@@ -30,7 +30,7 @@ def test_a_tool_has_at_most_so_many_examples_by_the_rule_of_the_merge() -> None:
     quoted = CallSegment("QA", "Who?", "me")
     both = [Merged(one.id, (*one.segments, quoted), (1.0, 2.0)) for one in texts(6)]
     many = [*both, *texts(30)[6:], Merged("q", ("So ", quoted), (3.0,))]
-    found = {text.id: text for text in examples_of(many, Recipe(examples_per_tool=5))}
+    found = {text.id: text for text in examples_of(many, FinetuneRecipe(examples_per_tool=5))}
     assert tool_counts(list(found.values())) == {"Calculator": 5, "QA": 5}
     rule = MergeRule(5)
     of_calculator = drawn([text.id for text in many if text.id != "q"], "Calculator", rule)
@@ -51,7 +51,11 @@ def test_plain_texts_of_the_baseline_are_read_too(tmp_path: Path) -> None:
     path = tmp_path / "without_calls.jsonl"
     path.write_text(Plain("a", ("One is 1.",)).to_line() + "\n" + Plain("b", ("Two.",)).to_line())
     read, _ = read_texts([path])
-    assert read == examples_of(read, Recipe(examples_per_tool=1)) == [Plain("a", ("One is 1.",)), Plain("b", ("Two.",))]
+    assert (
+        read
+        == examples_of(read, FinetuneRecipe(examples_per_tool=1))
+        == [Plain("a", ("One is 1.",)), Plain("b", ("Two.",))]
+    )
 
 
 def test_texts_of_several_files_are_one_set(tmp_path: Path) -> None:
@@ -71,22 +75,22 @@ def test_a_pass_goes_over_a_file_as_often_as_it_is_told_to(tmp_path: Path) -> No
         path.write_text("".join(text.to_line() + "\n" for text in part))
     encoder = TextEncoder(small_tokenizer(), ToolRegistry.load(), end_id=0)
     read, once = read_texts([one, two])
-    encoded, _ = encode_texts(read, encoder, Recipe())
+    encoded, _ = encode_texts(read, encoder, FinetuneRecipe())
     assert repeated(encoded, read, once) == encoded
     more = repeated(encoded, read, read_texts([one, two], (1, 3))[1])
     assert [encoded.index(text) for text in more] == [0, 1, 2, 3, 3, 3, 4, 4, 4]
     with pytest.raises(StageError, match="--times: 1 numbers for 2 files of --texts: give one for each"):
         read_texts([one, two], (2,))
     with pytest.raises(StageError, match="--times: must be at least 1, not 0"):
-        Recipe(times=(1, 0))
+        FinetuneRecipe(times=(1, 0))
 
 
 def test_what_is_cut_is_counted() -> None:
     encoder = TextEncoder(small_tokenizer(), ToolRegistry.load(), end_id=0)
-    whole, counts = encode_texts(texts(8), encoder, Recipe(sequence_length=96))
+    whole, counts = encode_texts(texts(8), encoder, FinetuneRecipe(sequence_length=96))
     assert (counts.texts, counts.calls, counts.cut) == (8, 8, 0)
     short = min(text.calls[0][1] for text in whole)
-    cut, counts = encode_texts(texts(8), encoder, Recipe(sequence_length=short))
+    cut, counts = encode_texts(texts(8), encoder, FinetuneRecipe(sequence_length=short))
     assert counts.cut == 8
     assert counts.calls + counts.calls_cut == 8
     assert max(len(text.ids) for text in cut) == short
@@ -95,13 +99,13 @@ def test_what_is_cut_is_counted() -> None:
 
 def test_half_of_the_texts_begin_with_the_mark_and_the_same_in_c_and_c_star() -> None:
     encoder = TextEncoder(small_tokenizer(), ToolRegistry.load(), end_id=0)
-    stars, _ = encode_texts(texts(40), encoder, Recipe())
+    stars, _ = encode_texts(texts(40), encoder, FinetuneRecipe())
     plain = [Plain(text.id, ("One",)) for text in texts(40)]
-    of_c, _ = encode_texts(plain, encoder, Recipe())
+    of_c, _ = encode_texts(plain, encoder, FinetuneRecipe())
     begins = [text.ids[0] == 0 for text in stars]
     assert begins == [text.ids[0] == 0 for text in of_c]
     assert 8 < sum(begins) < 32
-    assert not any(text.ids[0] == 0 for text in encode_texts(texts(9), encoder, Recipe(begin_share=0))[0])
+    assert not any(text.ids[0] == 0 for text in encode_texts(texts(9), encoder, FinetuneRecipe(begin_share=0))[0])
 
 
 def _empty(inputs: Inputs) -> None:

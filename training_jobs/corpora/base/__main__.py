@@ -28,8 +28,8 @@ from toolformer.model_files.digests import file_digest
 from toolformer.result_cache import CacheConfigError, ResultCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
-from training_jobs.corpora.base.encoding import RowEncoder, texts_for_vocabulary
-from training_jobs.corpora.base.texts import Calls, Heading, Row, Shown, rows
+from training_jobs.corpora.base.drawing import Calls, CorpusText, Heading, Shown, rows
+from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
 from training_jobs.errors import StageError
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_all, check_services
 from training_jobs.pretrain.rows import Tokens
@@ -83,7 +83,7 @@ def begins(number: int, *, seed: int) -> bool:
     return stable_hash("begin", str(seed), str(number)) % 2 == 0
 
 
-async def _ask(drawn: Sequence[Row], registry: ToolRegistry, cache: ResultCache | None) -> dict[Heading, str]:
+async def _ask(drawn: Sequence[CorpusText], registry: ToolRegistry, cache: ResultCache | None) -> dict[Heading, str]:
     """What the tools say to the headings that want a result; those without an answer are left out."""
     asked = sorted(
         {part for row in drawn for part in row.parts if isinstance(part, Heading) and part.answer is not None},
@@ -118,7 +118,7 @@ def _shown(name: str, items: Iterable[_Item], total: int, unit: str = "texts") -
             progress.advance(1, {})
 
 
-def _is_kept(row: Row, results: dict[Heading, str], counts: Counter[str]) -> bool:
+def _is_kept(row: CorpusText, results: dict[Heading, str], counts: Counter[str]) -> bool:
     """Whether the tools bear out what the row's heading is to say."""
     heading = next((part for part in row.parts if isinstance(part, Heading)), None)
     outcome = f"kept: {row.kind}"

@@ -25,7 +25,7 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from demo_world.splits import stable_hash
-from training_jobs.corpora.real_text import generated
+from training_jobs.corpora.real_text import generated_part as generated
 from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.sources import SOURCES
 from training_jobs.pretrain.rows import Tokens

@@ -19,7 +19,7 @@ from rich.progress import track
 from rich.table import Table
 
 from toolformer.tools import ToolConfigError, ToolRegistry, UnknownTool
-from training_jobs.corpora.web.generated import SHARD_DOCUMENTS, generate
+from training_jobs.corpora.web.generating import SHARD_DOCUMENTS, generate
 from training_jobs.corpora.web.job import add_hold_out
 from training_jobs.corpora.web.language_id import FastTextLanguages
 from training_jobs.corpora.web.readers import CorpusError, Read, read

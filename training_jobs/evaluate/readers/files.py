@@ -12,7 +12,7 @@ from training_jobs.evaluate.example import SuiteError
 T = TypeVar("T")
 
 
-class Row:
+class Fields:
     """A record and where it stands; its fields are asked for with the type that they must have."""
 
     def __init__(self, fields: Mapping[str, Any], where: str) -> None:
@@ -32,7 +32,7 @@ class Row:
         found = "is missing" if name not in self.fields else f"must be {expected}, not {type(value).__name__}"
         raise SuiteError(f"{self.where}: {name}: {found}; is this the file of another suite?")
 
-    def rows(self, name: str) -> list[Row]:
+    def rows(self, name: str) -> list[Fields]:
         """The records in the list ``name``."""
         return [_row(one, f"{self.where}: {name}[{at}]") for at, one in enumerate(self.get(name, list))]
 
@@ -45,7 +45,7 @@ class Row:
         return tuple(one for one in found if one.strip())
 
 
-def json_lines(path: Path) -> Iterator[Row]:
+def json_lines(path: Path) -> Iterator[Fields]:
     """The records of a file of JSON lines.
 
     Raises:
@@ -61,7 +61,7 @@ def json_lines(path: Path) -> Iterator[Row]:
         raise SuiteError(f"{path}: holds no record; fetch it again")
 
 
-def json_array(path: Path) -> Iterator[Row]:
+def json_array(path: Path) -> Iterator[Fields]:
     """The records of a file that is one JSON array."""
     records = _parsed(text_of(path), str(path))
     if not isinstance(records, list) or not records:
@@ -70,7 +70,7 @@ def json_array(path: Path) -> Iterator[Row]:
         yield _row(record, f"{path}: record {number}")
 
 
-def json_object(path: Path) -> Row:
+def json_object(path: Path) -> Fields:
     """A file that is one JSON object."""
     return _row(_parsed(text_of(path), str(path)), str(path))
 
@@ -96,7 +96,7 @@ def _parsed(text: str, where: str) -> Any:
         raise SuiteError(f"{where}: is not JSON ({error}); fetch it again") from error
 
 
-def _row(record: Any, where: str) -> Row:
+def _row(record: Any, where: str) -> Fields:
     if not isinstance(record, Mapping):
         raise SuiteError(f"{where}: must be a JSON object, not {type(record).__name__}")
-    return Row(record, where)
+    return Fields(record, where)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.readers.files import Row, json_lines
+from training_jobs.evaluate.readers.files import Fields, json_lines
 
 _MASK: Final = "[MASK]"
 _MASK_FINAL: Final = re.compile(r"\s*\[MASK\]\s*\.?\s*$")
@@ -54,7 +54,7 @@ def read_google_re(paths: Sequence[Path]) -> LoadedSuite:
 def read_t_rex(paths: Sequence[Path]) -> LoadedSuite:
     """``TREx/P*.jsonl``, a fact a line, each asked by its relation's ``template`` in ``relations.jsonl``."""
     templates: dict[str, str] = {}
-    facts: list[Row] = []
+    facts: list[Fields] = []
     for path in paths:
         for row in json_lines(path):
             if "template" in row.fields:
@@ -118,14 +118,14 @@ def read_templama(paths: Sequence[Path]) -> LoadedSuite:
     return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
 
 
-def _filled(template: str, row: Row) -> str | None:
+def _filled(template: str, row: Fields) -> str | None:
     """The template about the row's subject, up to the mask; ``None`` where more follows."""
     if not _TEMPLATE_FINAL.search(template):
         return None
     return _TEMPLATE_FINAL.sub("", template).replace("[X]", row.get("sub_label", str))
 
 
-def _masked(paths: Sequence[Path], name: Callable[[Row], str]) -> LoadedSuite:
+def _masked(paths: Sequence[Path], name: Callable[[Fields], str]) -> LoadedSuite:
     examples, left_out = [], 0
     for path in paths:
         for row in json_lines(path):
@@ -139,7 +139,7 @@ def _masked(paths: Sequence[Path], name: Callable[[Row], str]) -> LoadedSuite:
     return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
 
 
-def _middle_of(row: Row) -> dt.date:
+def _middle_of(row: Fields) -> dt.date:
     year = row.get("date", str)
     try:
         return dt.date(int(year), 7, 1)

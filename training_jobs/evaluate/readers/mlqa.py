@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.readers.files import Row, json_object
+from training_jobs.evaluate.readers.files import Fields, json_object
 
 LANGUAGES: Final = ("es", "de", "hi", "vi", "zh", "ar")
 """The paper's languages, in the order of its table 6."""
@@ -55,5 +55,5 @@ def _examples(path: Path) -> Iterator[Example]:
                 )
 
 
-def _answers(question: Row) -> tuple[str, ...]:
+def _answers(question: Fields) -> tuple[str, ...]:
     return tuple(dict.fromkeys(answer.get("text", str) for answer in question.rows("answers")))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.readers.files import Row, json_array, json_lines, json_object
+from training_jobs.evaluate.readers.files import Fields, json_array, json_lines, json_object
 
 _DESCRIPTION: Final = re.compile(r'\(description\s+(?:"((?:[^"\\]|\\.)*)"|([^()"]+?))\s*\)')
 NO_ANSWER: Final = "there is no answer"
@@ -52,13 +52,13 @@ def read_trivia_qa(paths: Sequence[Path]) -> LoadedSuite:
                 examples.append(Example(row.get("id", str), _plain(row.get("question", str)), answers))
             continue
         for row in json_object(path).rows("Data"):
-            answer = Row(row.get("Answer", dict), f"{row.where}: Answer")
+            answer = Fields(row.get("Answer", dict), f"{row.where}: Answer")
             answers = tuple(dict.fromkeys((answer.get("Value", str), *answer.strings("Aliases"))))
             examples.append(Example(row.get("QuestionId", str), _plain(row.get("Question", str)), answers))
     return LoadedSuite(tuple(examples), {})
 
 
-def _some(row: Row, answers: tuple[str, ...], field: str) -> tuple[str, ...]:
+def _some(row: Fields, answers: tuple[str, ...], field: str) -> tuple[str, ...]:
     if not answers:
         raise SuiteError(f"{row.where}: {field}: must hold at least one answer")
     return answers

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.readers.files import Row, json_lines
+from training_jobs.evaluate.readers.files import Fields, json_lines
 
 NO_TOOL: Final = "none"
 _FIELDS: Final = frozenset({"id", "kind", "prompt", "tool", "accept", "date"})
@@ -33,7 +33,7 @@ def read_question_file(paths: Sequence[Path]) -> LoadedSuite:
     return LoadedSuite(tuple(_example(row, dt.date.today()) for path in paths for row in json_lines(path)), {})
 
 
-def _example(row: Row, today: dt.date) -> Example:
+def _example(row: Fields, today: dt.date) -> Example:
     if unknown := sorted(set(row.fields) - _FIELDS):
         raise SuiteError(f"{row.where}: {unknown[0]}: is not a field; the fields are {', '.join(sorted(_FIELDS))}")
     date = _date(row) or today
@@ -49,7 +49,7 @@ def _example(row: Row, today: dt.date) -> Example:
     )
 
 
-def _date(row: Row) -> dt.date | None:
+def _date(row: Fields) -> dt.date | None:
     if row.fields.get("date") is None:
         return None
     try:
@@ -58,7 +58,7 @@ def _date(row: Row) -> dt.date | None:
         raise SuiteError(f"{row.where}: date: {error}; write it as YYYY-MM-DD") from error
 
 
-def _tools(row: Row) -> tuple[str, ...] | None:
+def _tools(row: Fields) -> tuple[str, ...] | None:
     named = row.fields.get("tool")
     if named is None:
         return None
@@ -66,7 +66,7 @@ def _tools(row: Row) -> tuple[str, ...] | None:
     return () if tools == (NO_TOOL,) else tools
 
 
-def _filled(pattern: str, today: dt.date, row: Row) -> str:
+def _filled(pattern: str, today: dt.date, row: Fields) -> str:
     def value(found: re.Match[str]) -> str:
         days, form, years = found.groups()
         if form is None:

@@ -17,9 +17,9 @@ from tests.training_jobs.servers import tool_services
 from toolformer.api_call import ApiCall, call_ids
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.base.__main__ import main, make_base_corpus
-from training_jobs.corpora.base.encoding import RowEncoder, texts_for_vocabulary
+from training_jobs.corpora.base.drawing import CorpusText, Heading, Shown, rows
 from training_jobs.corpora.base.random_calls import Placed, random_calls
-from training_jobs.corpora.base.texts import Heading, Row, Shown, rows
+from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
 from training_jobs.errors import StageError
 from training_jobs.pretrain.rows import Tokens
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, train_tokenizer
@@ -29,21 +29,21 @@ REGISTRY = ToolRegistry.load(environ={})
 
 
 @pytest.fixture(scope="module")
-def drawn() -> list[Row]:
+def drawn() -> list[CorpusText]:
     return list(rows(COUNT, tuple(REGISTRY), seed=0))
 
 
 @pytest.fixture(scope="module")
-def tokenizer(drawn: list[Row]) -> Tokenizer:
+def tokenizer(drawn: list[CorpusText]) -> Tokenizer:
     return train_tokenizer(texts_for_vocabulary(drawn, REGISTRY, lambda heading: heading.answer))
 
 
-def test_rows_depend_on_seed_and_number_alone(drawn: list[Row]) -> None:
+def test_rows_depend_on_seed_and_number_alone(drawn: list[CorpusText]) -> None:
     assert list(rows(5, tuple(REGISTRY), seed=0)) == drawn[:5]
     assert list(rows(5, tuple(REGISTRY), seed=1)) != drawn[:5]
 
 
-def test_kinds_have_their_shares_and_half_of_the_calls_are_misplaced(drawn: list[Row]) -> None:
+def test_kinds_have_their_shares_and_half_of_the_calls_are_misplaced(drawn: list[CorpusText]) -> None:
     kinds = Counter(row.kind for row in drawn)
     assert kinds["plain"] > 80
     assert kinds["heading"] > 60
@@ -54,7 +54,7 @@ def test_kinds_have_their_shares_and_half_of_the_calls_are_misplaced(drawn: list
     assert 0.35 < misplaced / len(calls) < 0.65
 
 
-def test_random_calls_say_neither_where_they_belong_nor_what_to_ask(drawn: list[Row]) -> None:
+def test_random_calls_say_neither_where_they_belong_nor_what_to_ask(drawn: list[CorpusText]) -> None:
     some = list(rows(COUNT, tuple(REGISTRY), seed=0, calls="random"))
     assert Counter(row.kind for row in some) == Counter(row.kind for row in drawn)
     assert not [part for row in some for part in row.parts if isinstance(part, Heading)]
@@ -104,7 +104,7 @@ def test_a_corpus_with_random_calls_needs_no_service(
     ), "a call with a result"
 
 
-def test_a_prompt_row_shows_a_text_twice_in_the_form_of_the_tools_prompt(drawn: list[Row]) -> None:
+def test_a_prompt_row_shows_a_text_twice_in_the_form_of_the_tools_prompt(drawn: list[CorpusText]) -> None:
     full = 0
     for row in (row for row in drawn if row.kind == "prompt"):
         head, *examples = [part for part in row.parts if isinstance(part, Shown)]
@@ -124,7 +124,9 @@ def test_a_call_stands_before_the_token_that_begins_its_answer(tokenizer: Tokeni
     wrapped = ByteLevelTokenizer(tokenizer)
     text = "24 boxes of 17 naïve books are 408 books."
     call = call_ids(ApiCall("Calculator", "24 * 17"), wrapped, quoted=False)
-    ids, learned = encoder.encode(Row("prompt", (Shown(text, (Placed("Calculator", "24 * 17", text.index(" 408")),)),)))
+    ids, learned = encoder.encode(
+        CorpusText("prompt", (Shown(text, (Placed("Calculator", "24 * 17", text.index(" 408")),)),))
+    )
     before, after = wrapped.encode("24 boxes of 17 naïve books are"), wrapped.encode(" 408 books.")
     assert ids == [*before, *call, *after, tokenizer.token_to_id(END_OF_TEXT)]
     assert all(learned)
@@ -138,7 +140,7 @@ def test_a_misplaced_call_leaves_the_texts_tokens_as_they_are(tokenizer: Tokeniz
     plain = wrapped.encode(text)
     seen = set()
     for step in range(50):
-        ids, _ = encoder.encode(Row("prompt", (Shown(text, (Placed("QA", "Who?", None, step / 50),)),)))
+        ids, _ = encoder.encode(CorpusText("prompt", (Shown(text, (Placed("QA", "Who?", None, step / 50),)),)))
         at = next(at for at in range(len(ids)) if ids[at : at + len(call)] == call)
         assert [*ids[:at], *ids[at + len(call) : -1]] == plain
         wrapped.decode(ids[:at]).encode()
@@ -151,17 +153,17 @@ def test_headings_and_prompts_are_read_not_learned(tokenizer: Tokenizer) -> None
     heading = Heading("Calculator", "1 + 2", "3")
     encoder = RowEncoder(tokenizer, REGISTRY, {heading: "3"}.get)
     wrapped = ByteLevelTokenizer(tokenizer)
-    ids, learned = encoder.encode(Row("heading", (heading, Shown("1 and 2 make 3."))))
+    ids, learned = encoder.encode(CorpusText("heading", (heading, Shown("1 and 2 make 3."))))
     call = call_ids(ApiCall("Calculator", "1 + 2"), wrapped, quoted=False, result="3")
     assert ids[: len(call)] == call
     assert learned == [False] * len(call) + [True] * (len(ids) - len(call))
-    empty, _ = encoder.encode(Row("heading", (Heading("Calculator", "1 + 2", None), Shown("x"))))
+    empty, _ = encoder.encode(CorpusText("heading", (Heading("Calculator", "1 + 2", None), Shown("x"))))
     bare = call_ids(ApiCall("Calculator", "1 + 2"), wrapped, quoted=False)
     assert empty[: len(bare)] == bare
 
 
 @pytest.mark.slow
-def test_the_corpus_holds_what_the_services_say(drawn: list[Row], tmp_path: Path) -> None:
+def test_the_corpus_holds_what_the_services_say(drawn: list[CorpusText], tmp_path: Path) -> None:
     headings = [part for row in drawn[:60] for part in row.parts if isinstance(part, Heading) and part.answer]
     known = [Text((CallSlot("QA", one.input),), str(one.answer)) for one in headings[1:] if one.tool == "QA"]
     with tool_services(known) as registry:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from training_jobs.evaluate.asking_suites import MAX_TOKENS
 from training_jobs.evaluate.example import SuiteError
-from training_jobs.evaluate.run import MAX_TOKENS
 from training_jobs.evaluate.suites import SETS, SUITES, TEXTS
 from training_jobs.settings import positive
 

@@ -10,8 +10,8 @@ from tokenizers import Tokenizer as HFTokenizer
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, call_ids
 from toolformer.tools import ToolRegistry
+from training_jobs.corpora.base.drawing import CorpusText, Heading, Shown
 from training_jobs.corpora.base.random_calls import Placed
-from training_jobs.corpora.base.texts import Heading, Row, Shown
 from training_jobs.pretrain.tokenizer import END_OF_TEXT
 
 Outputs = Callable[[Heading], str | None]
@@ -30,7 +30,7 @@ class RowEncoder:
         # A prompt's demonstrations are hundreds of tokens, the same in every row that shows them.
         self._repeated = lru_cache(256)(lambda text: tuple(tokenizer.encode(text, add_special_tokens=False).ids))
 
-    def encode(self, row: Row, *, begin: bool = False) -> tuple[list[int], list[bool]]:
+    def encode(self, row: CorpusText, *, begin: bool = False) -> tuple[list[int], list[bool]]:
         """Ids of the row, and whether each is learned; headings and prompts are read, not learned. ``begin`` puts the
         end-of-text mark before it as well, as what scores texts does (GPT-2's way to mark a beginning).
 
@@ -87,7 +87,7 @@ def _position(call: Placed, starts: Sequence[int]) -> int:
     return position
 
 
-def texts_for_vocabulary(rows: Sequence[Row], registry: ToolRegistry, outputs: Outputs) -> Iterator[str]:
+def texts_for_vocabulary(rows: Sequence[CorpusText], registry: ToolRegistry, outputs: Outputs) -> Iterator[str]:
     """What the vocabulary is learned from: everything but the prompts' own demonstrations, which would take room from
     what is written many times."""
     for row in rows:

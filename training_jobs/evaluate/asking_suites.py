@@ -1,4 +1,4 @@
-"""Asking a model all questions of several suites, concurrently, and going on where a killed run was."""
+"""AskSettings a model all questions of several suites, concurrently, and going on where a killed run was."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FAILURES_IN_A_ROW: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class AskSettings:
     """How suites are asked.
 
     Args:
@@ -61,7 +61,7 @@ class _Job:
 
 
 async def ask_all(
-    model: ServedModel, suites: Mapping[Suite, Sequence[Example]], asking: Asking, folder: Path, console: Console
+    model: ServedModel, suites: Mapping[Suite, Sequence[Example]], asking: AskSettings, folder: Path, console: Console
 ) -> Answers:
     """Ask every example of ``suites`` that has no answer in ``folder`` yet, and keep each answer there at once.
 
@@ -95,7 +95,7 @@ def answers_path(folder: Path, condition: Condition, suite: str) -> Path:
 
 
 class _Asker:
-    def __init__(self, model: ServedModel, asking: Asking, progress: StageProgress) -> None:
+    def __init__(self, model: ServedModel, asking: AskSettings, progress: StageProgress) -> None:
         self._model, self._asking, self._progress = model, asking, progress
         self._failed_in_a_row = 0
 

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from language_model.block import rotate
-from language_model.bulk.attention import BranchAttention, KeysValues
 from language_model.bulk.branches import continue_all, log_probabilities
 from language_model.bulk.forward import outcomes
 from language_model.bulk.interface import (
@@ -27,6 +26,7 @@ from language_model.bulk.interface import (
     barred_elsewhere,
     batches_by_length,
 )
+from language_model.bulk.shared_attention import BranchAttention, KeysValues
 from language_model.gptj import GPTJ
 
 _SCORE_TOKENS: Final = 4_096

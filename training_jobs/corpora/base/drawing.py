@@ -72,36 +72,36 @@ Part = Shown | Heading
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CorpusText:
     """One text of the training corpus, its parts in reading order."""
 
     kind: str
     parts: tuple[Part, ...]
 
 
-def rows(count: int, tools: Sequence[Tool], *, seed: int, calls: Calls = "half") -> Iterator[Row]:
+def rows(count: int, tools: Sequence[Tool], *, seed: int, calls: Calls = "half") -> Iterator[CorpusText]:
     """The first ``count`` rows of ``seed``. Each depends on the seed, its number, ``calls`` and the tools alone."""
     for number in range(count):
         rng = random.Random(stable_hash("base", str(seed), str(number)))
         kind = rng.choices(tuple(KINDS), weights=tuple(KINDS.values()))[0]
         if kind == "plain":
-            yield Row(kind, (Shown(article(number, seed=seed).text),))
+            yield CorpusText(kind, (Shown(article(number, seed=seed).text),))
         elif kind == "heading":
             yield _under_heading(rng) if calls == "half" else _under_line(rng)
         else:
             yield _prompt_form(rng, rng.choice(tools), calls)
 
 
-def _under_line(rng: random.Random) -> Row:
+def _under_line(rng: random.Random) -> CorpusText:
     """A text under what one of its facts says, and, as often as other headings do not help, one of another text's."""
     text, truths, _ = _text_with_truth(rng)
     if rng.random() < (_HEADINGS["empty"] + _HEADINGS["other"]) / sum(_HEADINGS.values()):
         _, truths, _ = _text_with_truth(rng)
     line = rng.choice(_ANSWERS).format(answer=rng.choice(truths).answer)
-    return Row("heading", (Shown(line, learned=False), Shown(text)))
+    return CorpusText("heading", (Shown(line, learned=False), Shown(text)))
 
 
-def _under_heading(rng: random.Random) -> Row:
+def _under_heading(rng: random.Random) -> CorpusText:
     shape = rng.choices(tuple(_HEADINGS), weights=tuple(_HEADINGS.values()))[0]
     text, truths, date = _text_with_truth(rng)
     known = rng.choice(truths)
@@ -109,7 +109,7 @@ def _under_heading(rng: random.Random) -> Row:
     if shape == "line":
         # A calendar is asked nothing, so its line is the answer alone.
         line = rng.choice(_LINES if known.input else _LINES[1:3]).format(asked=known.input, answer=known.answer)
-        return Row("heading", (Shown(line, learned=False), Shown(text)))
+        return CorpusText("heading", (Shown(line, learned=False), Shown(text)))
     if shape == "empty":
         heading = Heading(known.tool, known.input, None)
     elif shape == "other":
@@ -119,7 +119,7 @@ def _under_heading(rng: random.Random) -> Row:
     else:
         heading = Heading(known.tool, known.input, known.answer, day)
     between = (Shown(rng.choice((" ", "\n")), learned=False),) if rng.random() < 0.2 else ()
-    return Row("heading", (heading, *between, Shown(text)))
+    return CorpusText("heading", (heading, *between, Shown(text)))
 
 
 def _text_with_truth(rng: random.Random) -> tuple[str, tuple[Truth, ...], datetime.date | None]:
@@ -129,7 +129,7 @@ def _text_with_truth(rng: random.Random) -> tuple[str, tuple[Truth, ...], dateti
             return text, truths, date
 
 
-def _prompt_form(rng: random.Random, tool: Tool, calls: Calls) -> Row:
+def _prompt_form(rng: random.Random, tool: Tool, calls: Calls) -> CorpusText:
     full = rng.random() < _FULL_PROMPT_SHARE
     head = tool.prompt_for("").removesuffix("Input: \nOutput:") if full else f"{tool.task}\n\n"
     parts: list[Part] = [Shown(head, learned=False)]
@@ -147,7 +147,7 @@ def _prompt_form(rng: random.Random, tool: Tool, calls: Calls) -> Row:
         gap = rng.choice((" ", ""))  # whether a text begins with the space before it is the reader's choice
         parts.append(Shown(f"{_BETWEEN if number else ''}Input: ", learned=False))
         parts += [Shown(text), Shown(f"\nOutput:{gap}", learned=False), Shown(text, placed)]
-    return Row("prompt", tuple(parts))
+    return CorpusText("prompt", tuple(parts))
 
 
 def _placed(rng: random.Random, truth: Truth) -> Placed:

@@ -14,8 +14,8 @@ from torch.nn import functional as F  # noqa: N812
 
 from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
-from language_model.static.attention import attend, pieces_of
 from language_model.static.layers import MergedLayer, after_attention, before_attention
+from language_model.static.static_attention import attend, pieces_of
 
 _ALIGNED: Final = 8
 """Columns to whose multiple a bias is laid out: the attention kernel reads 16 bytes at a time."""

@@ -17,7 +17,7 @@ from language_model.bulk.interface import BulkModel
 from language_model.tokenizer import ByteLevelTokenizer
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.perplexity import TextLoss, text_losses
-from training_jobs.evaluate.readers.texts import PlainText, read_ccnet, read_wikitext
+from training_jobs.evaluate.readers.plain_texts import PlainText, read_ccnet, read_wikitext
 from training_jobs.evaluate.suites import TEXTS, find_files
 from training_jobs.records import Record, RecordError
 from training_jobs.runner.parts import write_whole

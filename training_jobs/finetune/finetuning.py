@@ -18,13 +18,20 @@ from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.finetune.checkpoints import checkpoint, forget_halves, whole_steps
 from training_jobs.finetune.curves import PERPLEXITY, CurveFiles, SaveWhatIsMeasured, StepClock, stopped
-from training_jobs.finetune.encoding import TextEncoder
 from training_jobs.finetune.models import MODEL_FOLDER, load_model, load_vocabulary, publish
 from training_jobs.finetune.processes import Sharding, configuration, join_on_cpu, processes
-from training_jobs.finetune.recipe import Recipe, begin_run
+from training_jobs.finetune.recipe import FinetuneRecipe, begin_run
 from training_jobs.finetune.steps import StepPlan
-from training_jobs.finetune.texts import encode_texts, examples_of, read_held_out, read_texts, repeated, tool_counts
+from training_jobs.finetune.text_encoder import TextEncoder
 from training_jobs.finetune.trainer import FinetuneTrainer
+from training_jobs.finetune.training_texts import (
+    encode_texts,
+    examples_of,
+    read_held_out,
+    read_texts,
+    repeated,
+    tool_counts,
+)
 from training_jobs.runner.quick_digest import file_digest
 
 MICRO_BATCH_TOKENS: Final = {"cpu": 2_048, "cuda": 16_384}
@@ -52,7 +59,7 @@ def finetune(
     texts_files: Sequence[Path],
     held_out_files: Sequence[Path],
     out: Path,
-    recipe: Recipe,
+    recipe: FinetuneRecipe,
     how: How,
 ) -> Path:
     """Train (or go on training) the model in ``model_folder`` in ``out``; the folder of the best checkpoint, a Hugging
@@ -124,7 +131,7 @@ def finetune(
 
 
 def _arguments(
-    out: Path, recipe: Recipe, how: How, plan: StepPlan, sharding: dict[str, Any] | None, *, first: bool
+    out: Path, recipe: FinetuneRecipe, how: How, plan: StepPlan, sharding: dict[str, Any] | None, *, first: bool
 ) -> TrainingArguments:
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(out / "tensorboard")
     on_cpu = how.device == "cpu"

@@ -13,8 +13,8 @@ from toolformer.api_call import MalformedCall
 from toolformer.tools import UnknownTool
 from training_jobs.corpora.web.readers import CorpusError, Read, read
 from training_jobs.errors import StageError
-from training_jobs.finetune.encoding import Encoded, TextEncoder
-from training_jobs.finetune.recipe import Recipe
+from training_jobs.finetune.recipe import FinetuneRecipe
+from training_jobs.finetune.text_encoder import Encoded, TextEncoder
 from training_jobs.merge.choosing import MergeRule, drawn
 from training_jobs.merge.putting import joined, plain
 from training_jobs.records import CallSegment, Merged, Plain, RecordError
@@ -81,7 +81,7 @@ def _text(line: bytes, where: str) -> Text:
     return kind.from_line(line, where)
 
 
-def examples_of(texts: Sequence[Text], recipe: Recipe) -> list[Text]:
+def examples_of(texts: Sequence[Text], recipe: FinetuneRecipe) -> list[Text]:
     """``texts`` with calls of each tool in at most ``examples_per_tool`` of them: the rule of the merge, which drops a
     tool's calls from texts that are not drawn for it, and a text without calls. Plain texts stay as they are."""
     tools = {call.tool for text in texts for call in _calls(text)}
@@ -104,7 +104,9 @@ def examples_of(texts: Sequence[Text], recipe: Recipe) -> list[Text]:
     return found
 
 
-def encode_texts(texts: Sequence[Text], encoder: TextEncoder, recipe: Recipe) -> tuple[list[Encoded], TextCounts]:
+def encode_texts(
+    texts: Sequence[Text], encoder: TextEncoder, recipe: FinetuneRecipe
+) -> tuple[list[Encoded], TextCounts]:
     """Ids of ``texts``, cut to the sequence length.
 
     Raises:
