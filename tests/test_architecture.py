@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
@@ -127,3 +128,33 @@ def test_no_tracked_file_is_large() -> None:
         pytest.skip("not a git checkout")
     for name in filter(None, listed.stdout.split("\0")):
         assert not (ROOT / name).is_file() or (ROOT / name).stat().st_size <= 48_000_000, name
+
+
+ROLES = {
+    "__init__",
+    "__main__",
+    "app",
+    "command",
+    "convert",
+    "engine",
+    "evaluate",
+    "job",
+    "page",
+    "passages",
+    "sentences",
+    "train",
+}
+"""File names that stand for one role wherever they are: a service's engine, a stage's job."""
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_a_name_means_one_thing_in_a_room(room: str) -> None:
+    own = {name: path for name, path in modules().items() if name.split(".")[0] == room}
+    files = Counter(path.stem for path in own.values() if path.stem not in ROLES)
+    classes = Counter(
+        node.name
+        for path in own.values()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert not [name for name, times in (files + classes).items() if times > 1]

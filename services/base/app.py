@@ -28,7 +28,7 @@ from http_api.errors import error_response
 from services.base.description import ToolDescription
 from services.base.engine import Engine, NotReady, ServiceInfo, ToolFailure
 from services.base.mcp_endpoint import McpEndpoint
-from services.base.runner import Answer, ToolRunner
+from services.base.runner import CallAnswer, ToolRunner
 from services.base.wire import (
     VERSION_HEADER,
     BatchRequest,
@@ -158,7 +158,7 @@ def _add_call_routes(app: FastAPI, runner: ToolRunner) -> None:
         "duration_ms": 0.2,
     }
 
-    def respond(request: CallRequest, answered: Answer) -> CallResponse:
+    def respond(request: CallRequest, answered: CallAnswer) -> CallResponse:
         outcome = answered.outcome
         if isinstance(outcome, str):
             output, error = outcome, None

@@ -23,7 +23,7 @@ class Item(str):
     __slots__ = ()
 
 
-class Cut(NamedTuple):
+class PageCut(NamedTuple):
     """A stretch of one page. `id` is the page's id and the stretch's number, `12-0`; `section` may be empty."""
 
     id: str
@@ -32,7 +32,9 @@ class Cut(NamedTuple):
     text: str
 
 
-def cut_page(record: Mapping[str, Any], words: int, units: Callable[[Sequence[str]], Iterable[str]]) -> Iterator[Cut]:
+def cut_page(
+    record: Mapping[str, Any], words: int, units: Callable[[Sequence[str]], Iterable[str]]
+) -> Iterator[PageCut]:
     """The passages of a page of a KILT knowledge source, in order; none crosses a section's border.
 
     Args:
@@ -47,7 +49,7 @@ def cut_page(record: Mapping[str, Any], words: int, units: Callable[[Sequence[st
     number = 0
     for section, of_section in _sections(title, lines):
         for text in _packed(units(of_section), words):
-            yield Cut(f"{page_id}-{number}", title, section, text)
+            yield PageCut(f"{page_id}-{number}", title, section, text)
             number += 1
 
 

@@ -19,7 +19,7 @@ logger = logging.getLogger("services.base")
 
 
 @dataclass(frozen=True)
-class Answer:
+class CallAnswer:
     """What became of one call: a text or the reason there is none, and the milliseconds the engine took."""
 
     outcome: str | ToolFailure
@@ -108,7 +108,7 @@ class ToolRunner:
         finally:
             self._in_flight -= calls
 
-    async def answer(self, calls: Sequence[Call]) -> list[Answer]:
+    async def answer(self, calls: Sequence[Call]) -> list[CallAnswer]:
         """Answer calls together, in order; a call that is too long never reaches the engine.
 
         Raises:
@@ -125,11 +125,11 @@ class ToolRunner:
         answers = []
         for call in calls:
             if len(call.input) <= limit:
-                answers.append(Answer(next(outcomes), round(seconds * 1000, 3)))
+                answers.append(CallAnswer(next(outcomes), round(seconds * 1000, 3)))
                 self._seconds.observe(seconds)
             else:
                 message = f"the input has {len(call.input):,} characters; at most {limit:,} are allowed"
-                answers.append(Answer(ToolFailure("input_too_long", message), 0.0))
+                answers.append(CallAnswer(ToolFailure("input_too_long", message), 0.0))
             outcome = answers[-1].outcome
             self._calls.labels("ok" if isinstance(outcome, str) else outcome.code).inc()
         return answers

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _TABLE: Final = """
@@ -18,7 +18,7 @@ whom whose why will with would you your
 _FUNCTION_WORDS: Final = frozenset(_TABLE.split())
 
 
-def agreement(question: str, passages: Iterable[Passage]) -> float:
+def agreement(question: str, passages: Iterable[PagePassage]) -> float:
     """The share of the question's words, function words left out, that the best of ``passages`` says: 0 to 1.
 
     A question of function words alone asks for nothing that a passage could agree with: 0.

@@ -15,7 +15,7 @@ from services.base import ConfigurationError, ServiceInfo, create_app, read_sett
 from services.question_answering.checkpoint import ModelError, Precision
 from services.question_answering.checkpoint import read_settings as read_model_settings
 from services.question_answering.engine import Options, QuestionAnsweringEngine
-from services.question_answering.index_folder import UnusableIndexError, read_manifest
+from services.question_answering.index_folder import UnusablePassagesError, read_manifest
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
 
 MAX_QUESTION_CHARS: Final = 500
@@ -147,5 +147,5 @@ def _require_model_and_index(settings: QuestionAnsweringSettings) -> None:
     if settings.index is not None:
         try:
             read_manifest(settings.index)
-        except UnusableIndexError as error:
+        except UnusablePassagesError as error:
             raise ConfigurationError(f"TOOLFORMER_QUESTION_ANSWERING_INDEX: {error}") from error

@@ -31,15 +31,15 @@ from services.question_answering.checkpoint import Model, ModelError, load_model
 from services.question_answering.index_folder import (
     MANIFEST_FILE,
     Blocks,
-    Manifest,
-    UnusableIndexError,
+    IndexManifest,
+    UnusablePassagesError,
     finish,
     read_manifest,
 )
-from services.question_answering.passage_index import KINDS, IndexBuildError, Kind
+from services.question_answering.passage_index import KINDS, Kind, VectorIndexError
 from services.question_answering.passages import (
     MalformedPassageError,
-    Passage,
+    PagePassage,
     PassageStore,
     split_page,
     write_passages,
@@ -55,12 +55,12 @@ logger = logging.getLogger(__name__)
 
 def ensure_index(
     index: Path, model: Model, source: Source, kind: Kind = "exact", *, show_progress: bool = False
-) -> Manifest:
+) -> IndexManifest:
     """The manifest of an index at ``index``: the one that is there if it fits, else a new one.
 
     Raises:
-        IndexBuildError: the source cannot be read or indexed.
-        UnusableIndexError: ``index`` is a folder of something else.
+        VectorIndexError: the source cannot be read or indexed.
+        UnusablePassagesError: ``index`` is a folder of something else.
     """
     index.mkdir(parents=True, exist_ok=True)
     with (index.with_name(f"{index.name}.lock")).open("w") as lock:
@@ -87,11 +87,11 @@ class Source:
         path = self._passages or Path(self._pages or "")
         return f"{path.name}, {file_digest(path)}" + (f", cut at {passage_words} words" if self._pages else "")
 
-    def read(self, passage_words: int) -> Iterator[Passage]:
+    def read(self, passage_words: int) -> Iterator[PagePassage]:
         """The passages in order.
 
         Raises:
-            IndexBuildError: a line is not what it should be; the message names it.
+            VectorIndexError: a line is not what it should be; the message names it.
         """
         if self._pages == BUNDLED:
             from services.question_answering.training_data import bundled_passages
@@ -110,18 +110,18 @@ class Source:
                     if self._pages:
                         yield from split_page(record, passage_words)
                     else:
-                        yield Passage.of_record(record)
+                        yield PagePassage.of_record(record)
                 except ValueError as error:
-                    raise IndexBuildError(f"line {number} of {path.name} cannot be used: {error}") from error
+                    raise VectorIndexError(f"line {number} of {path.name} cannot be used: {error}") from error
 
 
-def _ensure_locked(index: Path, model: Model, source: Source, kind: Kind, show_progress: bool) -> Manifest:
+def _ensure_locked(index: Path, model: Model, source: Source, kind: Kind, show_progress: bool) -> IndexManifest:
     words = model.settings.passage_words
     started = index / "started.json"
     try:
         wanted = {"source": source.name(words), "retriever": model.settings.retriever_digest, "kind": kind}
     except OSError as error:
-        raise IndexBuildError(f"the passages cannot be read: {error}") from error
+        raise VectorIndexError(f"the passages cannot be read: {error}") from error
     if (index / MANIFEST_FILE).exists():
         manifest = read_manifest(index)
         if {name: getattr(manifest, name) for name in wanted} == wanted:
@@ -129,19 +129,19 @@ def _ensure_locked(index: Path, model: Model, source: Source, kind: Kind, show_p
         logger.info("%s holds an index of something else; it is made anew", index)
         _clear(index)
     elif not started.exists() and any(index.iterdir()):
-        raise UnusableIndexError(f"{index} holds files, but no index; give another folder, or an empty one")
+        raise UnusablePassagesError(f"{index} holds files, but no index; give another folder, or an empty one")
     if started.exists() and json.loads(started.read_text(encoding="utf-8")) != wanted:
         _clear(index)
     if not started.exists():
         count = write_passages(index, source.read(words))
         if not count:
-            raise IndexBuildError("the source holds no passage")
+            raise VectorIndexError("the source holds no passage")
         # Only now: whoever finds this file finds all passages.
         started.write_text(json.dumps(wanted), encoding="utf-8")
     return _embed(index, model, wanted["source"], kind, show_progress)
 
 
-def _embed(index: Path, model: Model, source: str, kind: Kind, show_progress: bool) -> Manifest:
+def _embed(index: Path, model: Model, source: str, kind: Kind, show_progress: bool) -> IndexManifest:
     blocks, passages = Blocks(index), PassageStore(index)
     with contextlib.closing(passages), Progress(console=Console(stderr=True), disable=not show_progress) as progress:
         bar = progress.add_task("embedding passages", total=len(passages))
@@ -151,7 +151,7 @@ def _embed(index: Path, model: Model, source: str, kind: Kind, show_progress: bo
             progress.advance(bar, len(block))
             done = number * BLOCK_PASSAGES + len(block)
             logger.info("%s of %s passages are embedded", f"{done:,}", f"{len(passages):,}")
-        manifest = Manifest(
+        manifest = IndexManifest(
             source=source,
             retriever=model.settings.retriever_digest,
             kind=kind,
@@ -163,7 +163,7 @@ def _embed(index: Path, model: Model, source: str, kind: Kind, show_progress: bo
     return manifest
 
 
-def _in_blocks(passages: Iterable[Passage]) -> Iterator[list[Passage]]:
+def _in_blocks(passages: Iterable[PagePassage]) -> Iterator[list[PagePassage]]:
     rest = iter(passages)
     while block := list(islice(rest, BLOCK_PASSAGES)):
         yield block
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         model = load_model(options.model, device=options.device, with_reader=False)
         source = Source(pages=options.pages, passages=options.passages)
         manifest = ensure_index(options.index, model, source, options.kind, show_progress=sys.stderr.isatty())
-    except (ModelError, IndexBuildError, UnusableIndexError) as error:
+    except (ModelError, VectorIndexError, UnusablePassagesError) as error:
         parser.exit(1, f"question_answering: {error}\n")
     except Exception as error:
         if not is_full(error):

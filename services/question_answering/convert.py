@@ -37,12 +37,12 @@ from services.question_answering.checkpoint import (
     verify,
     write_settings,
 )
-from services.question_answering.index_folder import MANIFEST_FILE, Blocks, Manifest, finish
+from services.question_answering.index_folder import MANIFEST_FILE, Blocks, IndexManifest, finish
 from services.question_answering.passage_index import (
     DEFAULT_CODE_BYTES,
     KINDS,
-    IndexBuildError,
     Kind,
+    VectorIndexError,
     cells_for,
     sample_for,
 )
@@ -68,7 +68,7 @@ _ALIKE: Final = 0.99
 logger = logging.getLogger(__name__)
 
 
-class ConversionError(Exception):
+class AtlasConversionError(Exception):
     """The conversion cannot be done; the message says why and what to do."""
 
 
@@ -115,7 +115,7 @@ def convert_model(
         precision: to store weights in.
 
     Raises:
-        ConversionError: a tokenizer does not fit its model.
+        AtlasConversionError: a tokenizer does not fit its model.
     """
     parts: list[tuple[str, State, T5Config | BertConfig]] = [
         (RETRIEVER, checkpoint.retriever, checkpoint.retriever_config),
@@ -129,7 +129,7 @@ def convert_model(
         config.write(folder / "config.json")
         tokenizer = read_tokenizer(tokenizers[READER if name == READER else RETRIEVER])
         if tokenizer.get_vocab_size() > config.vocab_size:
-            raise ConversionError(
+            raise AtlasConversionError(
                 f"the {name} has embeddings for {config.vocab_size:,} tokens, its tokenizer "
                 f"{tokenizer.get_vocab_size():,}: give the one it was published with"
             )
@@ -152,7 +152,7 @@ def read_tokenizer(folder: Path) -> Tokenizer:
     one of (T5's ``spiece.model`` then also needs the package sentencepiece).
 
     Raises:
-        ConversionError: there is none.
+        AtlasConversionError: there is none.
     """
     if (folder / "tokenizer.json").is_file():
         tokenizer: Tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -162,19 +162,19 @@ def read_tokenizer(folder: Path) -> Tokenizer:
 
         tokenizer = AutoTokenizer.from_pretrained(str(folder), local_files_only=True).backend_tokenizer
     except Exception as error:  # the library raises whatever its parts do
-        raise ConversionError(f"{folder} holds no tokenizer.json, and none can be made of it ({error})") from error
+        raise AtlasConversionError(f"{folder} holds no tokenizer.json, and none can be made of it ({error})") from error
     return tokenizer
 
 
 def convert_index(
     shards: Sequence[tuple[Path, Path]], model: Model, out: Path, kind: Kind, *, code_bytes: int = DEFAULT_CODE_BYTES
-) -> Manifest:
+) -> IndexManifest:
     """Write a published index into ``out``. Vectors that an earlier, killed run wrote are kept.
 
     Raises:
         PublishedError: a shard is broken.
-        ConversionError: a shard's vectors and passages do not match, or are another model's.
-        IndexBuildError: there are too few vectors for an approximate index.
+        AtlasConversionError: a shard's vectors and passages do not match, or are another model's.
+        VectorIndexError: there are too few vectors for an approximate index.
     """
     out.mkdir(parents=True, exist_ok=True)
     blocks, width = Blocks(out), model.retriever.width
@@ -183,7 +183,7 @@ def convert_index(
         for number, (embeddings, records) in enumerate(shards):
             passages, vectors = read_passages(records), read_embeddings(embeddings, width)
             if len(passages) != len(vectors):
-                raise ConversionError(
+                raise AtlasConversionError(
                     f"{embeddings} has {len(vectors):,} vectors, {records} {len(passages):,} passages"
                 )
             for passage in passages:
@@ -193,7 +193,7 @@ def convert_index(
             counts.append(len(passages))
             logger.info("shard %d of %d: %d passages", number + 1, len(shards), len(passages))
     require_same_model(model, out)
-    manifest = Manifest(
+    manifest = IndexManifest(
         source=f"{len(shards)} published shards",
         retriever=model.settings.retriever_digest,
         kind=kind,
@@ -208,7 +208,7 @@ def require_same_model(model: Model, index: Path) -> None:
     """Pass if the vectors in an unfinished index are what ``model`` makes of its passages.
 
     Raises:
-        ConversionError: they are not.
+        AtlasConversionError: they are not.
     """
     store = PassageStore(index)
     try:
@@ -222,7 +222,7 @@ def require_same_model(model: Model, index: Path) -> None:
     logger.info("the least cosine of published and own vectors of %d passages: %.5f", len(own), alike)
     if not alike >= _ALIKE:
         message = "the embeddings are another model's: the same passages have other vectors here"
-        raise ConversionError(f"{message} (cosine {alike:.3f}); give the index published with this checkpoint")
+        raise AtlasConversionError(f"{message} (cosine {alike:.3f}); give the index published with this checkpoint")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -243,7 +243,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     logging.basicConfig(level="INFO", format="question_answering: %(message)s")
     try:
         report = convert(options)
-    except (ConversionError, PublishedError, ModelError, IndexBuildError, OSError) as error:
+    except (AtlasConversionError, PublishedError, ModelError, VectorIndexError, OSError) as error:
         parser.exit(1, f"question_answering: {error}\n")
     sys.stdout.write(json.dumps(report, indent=2) + "\n")
 
@@ -252,7 +252,7 @@ def convert(options: argparse.Namespace) -> dict[str, object]:
     """Do what `main` was asked; a report for people and scripts.
 
     Raises:
-        ConversionError, PublishedError, ModelError, IndexBuildError: see the parts.
+        AtlasConversionError, PublishedError, ModelError, VectorIndexError: see the parts.
     """
     source = options.checkpoint / CHECKPOINT_FILE
     checkpoint = read_checkpoint(source, heads=options.retriever_heads)
@@ -268,7 +268,7 @@ def convert(options: argparse.Namespace) -> dict[str, object]:
     model_folder, index_folder = options.out / "model", options.out / "index"
     free = shutil.disk_usage(options.out).free
     if not (model_folder / SETTINGS_FILE).exists() and free < needs.disk:
-        raise ConversionError(f"{options.out} has {free / 1e9:.1f} GB free; the conversion takes {needs}")
+        raise AtlasConversionError(f"{options.out} has {free / 1e9:.1f} GB free; the conversion takes {needs}")
 
     if not (model_folder / SETTINGS_FILE).exists():
         tokenizers = {READER: options.reader_tokenizer, RETRIEVER: options.retriever_tokenizer}
@@ -294,7 +294,7 @@ def _require_same_request(options: argparse.Namespace, source: Path) -> None:
     }
     begun = options.out / "conversion.json"
     if begun.exists() and json.loads(begun.read_text(encoding="utf-8")) != asked:
-        raise ConversionError(
+        raise AtlasConversionError(
             f"{options.out} holds another conversion, or part of one; give another --out, or remove it"
         )
     begun.write_text(json.dumps(asked), encoding="utf-8")

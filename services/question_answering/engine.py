@@ -18,9 +18,9 @@ import torch
 from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
 from services.question_answering.agreement import agreement
 from services.question_answering.checkpoint import Model, ModelError, Precision, load_model
-from services.question_answering.index_folder import OpenIndex, UnusableIndexError, open_index
+from services.question_answering.index_folder import OpenIndex, UnusablePassagesError, open_index
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 
 MAX_BATCH: Final = 32
 """Questions that are read together."""
@@ -34,7 +34,7 @@ ResultT = TypeVar("ResultT")
 class Found:
     """A passage that a question was answered from, and its score with the retriever: a dot product."""
 
-    passage: Passage
+    passage: PagePassage
     score: float
 
 
@@ -104,7 +104,7 @@ class QuestionAnsweringEngine:
             if self._build_bundled:
                 await self._build()
             model, index = await self._in_thread(self._load)
-        except (ModelError, UnusableIndexError) as error:
+        except (ModelError, UnusablePassagesError) as error:
             raise CannotStart(str(error)) from error
         asked = self._options.min_agreement
         self._min_agreement = model.settings.min_agreement if asked is None else asked
@@ -186,7 +186,9 @@ class QuestionAnsweringEngine:
                 process.terminate()
                 await process.wait()
         if status:
-            raise UnusableIndexError(f"the bundled index could not be made (exit status {status}); the reason is above")
+            raise UnusablePassagesError(
+                f"the bundled index could not be made (exit status {status}); the reason is above"
+            )
 
     async def _in_thread(self, work: Callable[[], ResultT]) -> ResultT:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

@@ -20,8 +20,8 @@ from services.question_answering.checkpoint import Model, ModelError, load_model
 from services.question_answering.engine import Found, retrieve
 from services.question_answering.formats import normalised
 from services.question_answering.imagining import says
-from services.question_answering.index_folder import OpenIndex, UnusableIndexError, open_index
-from services.question_answering.passages import Passage
+from services.question_answering.index_folder import OpenIndex, UnusablePassagesError, open_index
+from services.question_answering.passages import PagePassage
 
 _BATCH: Final = 32
 _RECALL_AT: Final = (1, 5, 20)
@@ -88,7 +88,7 @@ def share_declined(model: Model, index: OpenIndex, questions: Sequence[str]) -> 
     return _share(declined)
 
 
-def _declined(model: Model, questions: Sequence[str], read: Sequence[Sequence[Passage]]) -> list[bool]:
+def _declined(model: Model, questions: Sequence[str], read: Sequence[Sequence[PagePassage]]) -> list[bool]:
     return [
         agreement(question, passages) < model.settings.min_agreement
         for question, passages in zip(questions, read, strict=True)
@@ -126,7 +126,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         model = load_model(options.model)
         index = open_index(options.index, model.settings.retriever_digest, model.retriever.width)
         unanswerable = options.unanswerable.read_text("utf-8").splitlines() if options.unanswerable else []
-    except (ModelError, UnusableIndexError, OSError) as error:
+    except (ModelError, UnusablePassagesError, OSError) as error:
         parser.exit(1, f"question_answering: {error}\n")
     if unanswerable:
         share = share_declined(model, index, unanswerable)

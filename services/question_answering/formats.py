@@ -6,7 +6,7 @@ import re
 import string
 from typing import Final
 
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 
 ANSWER_MARK: Final = "<extra_id_0>"
 """Stands in the prompt where the answer goes, and opens every answer: T5's first sentinel."""
@@ -20,12 +20,12 @@ def prompt(question: str) -> str:
     return f"question: {question} answer: {ANSWER_MARK}"
 
 
-def retriever_text(passage: Passage) -> str:
+def retriever_text(passage: PagePassage) -> str:
     """A passage as the retriever embeds it."""
     return f"{passage.heading} {passage.text}"
 
 
-def reader_text(asked: str, passage: Passage) -> str:
+def reader_text(asked: str, passage: PagePassage) -> str:
     """A passage as the reader encodes it, together with the prompt ``asked``."""
     return f"{asked} title: {passage.heading} context: {passage.text}"
 

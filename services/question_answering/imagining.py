@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final
 
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 
 _DIGIT: Final = re.compile(r"\d")
 _PREFIX: Final = re.compile(r"^(?:Public holidays in )?(?:the )?")
@@ -29,8 +29,8 @@ class Example:
     answer: str
     relation: str
     name: str
-    gold: Passage
-    distractors: tuple[Passage, ...]
+    gold: PagePassage
+    distractors: tuple[PagePassage, ...]
 
 
 def name_in(title: str) -> str:
@@ -63,7 +63,7 @@ def renamed(example: Example, other: str) -> Example:
     )
 
 
-def called(passage: Passage, name: str, other: str) -> Passage:
+def called(passage: PagePassage, name: str, other: str) -> PagePassage:
     """``passage`` with ``name`` replaced in its heading and its text."""
     found = re.compile(rf"\b{re.escape(name)}\b")
     return replace(

@@ -41,11 +41,11 @@ _RECORDED: Final = ("passages.", "vectors.")
 """How the names of the files begin that are served."""
 
 
-class UnusableIndexError(Exception):
+class UnusablePassagesError(Exception):
     """A folder is not a finished index, or one of another model; the message says why and what to do."""
 
 
-class Manifest(BaseModel):
+class IndexManifest(BaseModel):
     """A finished index."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -64,7 +64,7 @@ class Manifest(BaseModel):
 class OpenIndex:
     """Passages and their vectors, open for searching."""
 
-    manifest: Manifest
+    manifest: IndexManifest
     vectors: PassageIndex
     passages: PassageStore
 
@@ -103,7 +103,7 @@ class Blocks:
         return self.folder / f"{number:05d}.npy"
 
 
-def finish(index: Path, manifest: Manifest, *, code_bytes: int = DEFAULT_CODE_BYTES) -> None:
+def finish(index: Path, manifest: IndexManifest, *, code_bytes: int = DEFAULT_CODE_BYTES) -> None:
     """Make the faiss index of the blocks in ``index``, declare the folder finished and remove the blocks.
 
     Raises:
@@ -134,21 +134,23 @@ def _store(blocks: Blocks, path: Path, shape: tuple[int, int]) -> None:
     stored.flush()
 
 
-def read_manifest(index: Path) -> Manifest:
+def read_manifest(index: Path) -> IndexManifest:
     """The manifest of a finished index.
 
     Raises:
-        UnusableIndexError: there is none, it was not finished, or other code made it.
+        UnusablePassagesError: there is none, it was not finished, or other code made it.
     """
     try:
-        return Manifest.model_validate_json((index / MANIFEST_FILE).read_bytes())
+        return IndexManifest.model_validate_json((index / MANIFEST_FILE).read_bytes())
     except FileNotFoundError:
-        raise UnusableIndexError(
+        raise UnusablePassagesError(
             f"{index} is not a finished index: it has no {MANIFEST_FILE}; make one with "
             "python -m services.question_answering.build_index"
         ) from None
     except (OSError, ValidationError) as error:
-        raise UnusableIndexError(f"{index / MANIFEST_FILE} cannot be read; remove {index} and make it again") from error
+        raise UnusablePassagesError(
+            f"{index / MANIFEST_FILE} cannot be read; remove {index} and make it again"
+        ) from error
 
 
 def open_index(
@@ -164,11 +166,11 @@ def open_index(
         refine: how many times as many candidates an approximate index scores exactly.
 
     Raises:
-        UnusableIndexError: it is unfinished, broken, or another retriever's.
+        UnusablePassagesError: it is unfinished, broken, or another retriever's.
     """
     manifest = read_manifest(index)
     if manifest.retriever != retriever or manifest.width != width:
-        raise UnusableIndexError(f"{index} was made by another retriever than the model's; make it again")
+        raise UnusablePassagesError(f"{index} was made by another retriever than the model's; make it again")
     try:
         check(index)
         vectors = PassageIndex.read(index / VECTORS_FILE, probes=probes)
@@ -176,10 +178,10 @@ def open_index(
         if manifest.kind == "ivf-pq":
             vectors.refine_with(np.load(index / STORED_FILE, mmap_mode="r"), refine)
     except (DamagedError, OSError, ValueError) as error:
-        raise UnusableIndexError(f"{index} is broken ({error}); remove it and make it again") from error
+        raise UnusablePassagesError(f"{index} is broken ({error}); remove it and make it again") from error
     if not len(vectors) == len(passages) == manifest.passages or vectors.width != width:
         passages.close()
-        raise UnusableIndexError(
+        raise UnusablePassagesError(
             f"{index} holds {len(vectors):,} vectors for {len(passages):,} passages; its manifest says "
             f"{manifest.passages:,}: remove it and make it again"
         )

@@ -30,7 +30,7 @@ _POINTS_PER_CELL: Final = 40
 """Training vectors a cell; faiss asks for 39."""
 
 
-class IndexBuildError(ValueError):
+class VectorIndexError(ValueError):
     """The vectors cannot be indexed as asked; the message says why and what to do."""
 
 
@@ -61,15 +61,15 @@ class PassageIndex:
             cells: into how many cells vectors are sorted; by default about four times the square root of ``expected``.
 
         Raises:
-            IndexBuildError: too few samples, or ``code_bytes`` does not divide the width.
+            VectorIndexError: too few samples, or ``code_bytes`` does not divide the width.
         """
         width = sample.shape[1]
         if width % code_bytes:
-            raise IndexBuildError(f"code_bytes is {code_bytes}; it must divide the vectors' width {width}")
+            raise VectorIndexError(f"code_bytes is {code_bytes}; it must divide the vectors' width {width}")
         cells = cells or cells_for(expected)
         needed = sample_for(cells)
         if len(sample) < min(needed, expected) or len(sample) < 256:
-            raise IndexBuildError(f"{len(sample):,} vectors are too few to train {cells:,} cells; give {needed:,}")
+            raise VectorIndexError(f"{len(sample):,} vectors are too few to train {cells:,} cells; give {needed:,}")
         index = faiss.index_factory(width, f"IVF{cells},PQ{code_bytes}", faiss.METRIC_INNER_PRODUCT)
         index.train(np.ascontiguousarray(sample, dtype=np.float32))
         return cls(index)
@@ -135,13 +135,13 @@ def build(
     """The index of ``count`` vectors that come in ``blocks``; ``sample`` trains an approximate one.
 
     Raises:
-        IndexBuildError: see `PassageIndex.ivf_pq`; or there are more or fewer vectors than said.
+        VectorIndexError: see `PassageIndex.ivf_pq`; or there are more or fewer vectors than said.
     """
     index = PassageIndex.exact(width) if kind == "exact" else PassageIndex.ivf_pq(sample, count, code_bytes=code_bytes)
     for block in blocks:
         index.add(block)
     if len(index) != count:
-        raise IndexBuildError(f"there are {len(index):,} vectors for {count:,} passages")
+        raise VectorIndexError(f"there are {len(index):,} vectors for {count:,} passages")
     return index
 
 

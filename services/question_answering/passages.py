@@ -22,7 +22,7 @@ class MalformedPassageError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class PagePassage:
     """A stretch of one page. ``heading`` is the page's title, and after a colon its section where there is one."""
 
     id: str
@@ -30,7 +30,7 @@ class Passage:
     text: str
 
     @classmethod
-    def of_record(cls, record: Mapping[str, Any]) -> Passage:
+    def of_record(cls, record: Mapping[str, Any]) -> PagePassage:
         """The passage in a record of Atlas' passage files: ``id``, ``text``, and where given ``title``, ``section``.
 
         Raises:
@@ -48,7 +48,7 @@ class Passage:
         return {"id": self.id, "title": self.heading, "text": self.text}
 
 
-def split_page(page: Mapping[str, Any], max_words: int) -> Iterator[Passage]:
+def split_page(page: Mapping[str, Any], max_words: int) -> Iterator[PagePassage]:
     """The passages of a page of a KILT knowledge source, in order.
 
     Paragraphs and list items of one section are put together while they have at most ``max_words`` words; a longer
@@ -59,7 +59,7 @@ def split_page(page: Mapping[str, Any], max_words: int) -> Iterator[Passage]:
         MalformedPageError: see `cut_page`.
     """
     for cut in cut_page(page, max_words, _paragraphs):
-        yield Passage(cut.id, f"{cut.title}: {cut.section}" if cut.section else cut.title, cut.text)
+        yield PagePassage(cut.id, f"{cut.title}: {cut.section}" if cut.section else cut.title, cut.text)
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
@@ -84,7 +84,7 @@ class PassageWriter:
         self._out.close()
         np.save(self._folder / OFFSETS_FILE, np.asarray(self._offsets, dtype=np.int64))
 
-    def add(self, passage: Passage) -> None:
+    def add(self, passage: PagePassage) -> None:
         """Append one passage."""
         line = json.dumps(passage.record(), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
         self._out.write(line)
@@ -111,13 +111,13 @@ class PassageStore:
     def __len__(self) -> int:
         return len(self._offsets) - 1
 
-    def __getitem__(self, number: int) -> Passage:
+    def __getitem__(self, number: int) -> PagePassage:
         if self._lines is None or not 0 <= number < len(self):
             raise IndexError(f"there is no passage {number}; there are {len(self):,}")
         line = self._lines[int(self._offsets[number]) : int(self._offsets[number + 1])]
-        return Passage.of_record(json.loads(line))
+        return PagePassage.of_record(json.loads(line))
 
-    def __iter__(self) -> Iterator[Passage]:
+    def __iter__(self) -> Iterator[PagePassage]:
         return (self[number] for number in range(len(self)))
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class PassageStore:
             self._lines = None
 
 
-def write_passages(folder: Path, passages: Iterable[Passage]) -> int:
+def write_passages(folder: Path, passages: Iterable[PagePassage]) -> int:
     """Write ``passages`` into ``folder``; how many there were."""
     count = 0
     with PassageWriter(folder) as writer:

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from services.question_answering.bert import BertConfig
-from services.question_answering.passages import MalformedPassageError, Passage
+from services.question_answering.passages import MalformedPassageError, PagePassage
 from services.question_answering.t5 import T5Config
 from services.question_answering.weights import State
 
@@ -126,7 +126,7 @@ def read_embeddings(path: Path, width: int) -> Tensor:
     return vectors.T
 
 
-def read_passages(path: Path) -> list[Passage]:
+def read_passages(path: Path) -> list[PagePassage]:
     """The passages of a shard.
 
     Raises:
@@ -140,7 +140,7 @@ def read_passages(path: Path) -> list[Passage]:
     if not isinstance(records, list) or not all(isinstance(record, dict) for record in records):
         raise PublishedError(f"{path} holds no list of records")
     try:
-        return [Passage.of_record(record) for record in records]
+        return [PagePassage.of_record(record) for record in records]
     except MalformedPassageError as error:
         raise PublishedError(f"{path}: {error}") from error
 

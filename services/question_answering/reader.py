@@ -14,7 +14,7 @@ from torch import Tensor
 
 from services.question_answering.formats import prompt, reader_text
 from services.question_answering.padding import encoded, padded, text_batches, tokens_per_pass
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 from services.question_answering.t5 import T5
 
 
@@ -43,12 +43,12 @@ class Reader:
         self._max_answer_tokens = max_answer_tokens
 
     @torch.inference_mode()
-    def answer(self, questions: Sequence[str], passages: Sequence[Sequence[Passage]]) -> list[Answer]:
+    def answer(self, questions: Sequence[str], passages: Sequence[Sequence[PagePassage]]) -> list[Answer]:
         """One answer a question, from the passages beside it; a question may have none and is then answered from what
         the model knows by itself, as Atlas' closed book does: from one empty passage."""
         texts, counts = [], []
         for question, found in zip(questions, passages, strict=True):
-            shown = list(found) or [Passage("", "", "")]
+            shown = list(found) or [PagePassage("", "", "")]
             texts += [reader_text(prompt(question), passage) for passage in shown]
             counts.append(len(shown))
         ids = encoded(self._tokenizer, texts, self._max_tokens)

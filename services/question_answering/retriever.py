@@ -14,7 +14,7 @@ from torch import Tensor
 from services.question_answering.bert import Bert
 from services.question_answering.formats import prompt, retriever_text
 from services.question_answering.padding import encoded, padded, text_batches, tokens_per_pass
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 
 
 class Retriever:
@@ -45,7 +45,7 @@ class Retriever:
         """Vectors (questions, width) in float32, on the CPU."""
         return self._embed(self._query_encoder, [prompt(question) for question in questions])
 
-    def embed_passages(self, passages: Sequence[Passage]) -> Tensor:
+    def embed_passages(self, passages: Sequence[PagePassage]) -> Tensor:
         """Vectors (passages, width) in float32, on the CPU."""
         return self._embed(self._passage_encoder, [retriever_text(passage) for passage in passages])
 

@@ -34,7 +34,7 @@ from services.question_answering.copying import start_as_copier
 from services.question_answering.formats import prompt, reader_text, retriever_text, target
 from services.question_answering.imagining import Example
 from services.question_answering.padding import encoded, padded, text_batches
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 from services.question_answering.reader import encode_apart, fused
 from services.question_answering.retriever import mean_pooled
 from services.question_answering.t5 import T5, T5Config
@@ -54,7 +54,7 @@ _VOCABULARY_QUESTIONS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class AnsweringRecipe:
     """What a run is. The retriever sees ``distractors`` beside each passage that answers, the reader that passage
     alone. After its steps, a model is drilled in what it still got wrong. ``passage_words`` is where passages are
     cut."""
@@ -92,7 +92,7 @@ class Recipe:
 class Models:
     """The two models in training and their tokenizers."""
 
-    def __init__(self, recipe: Recipe, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
+    def __init__(self, recipe: AnsweringRecipe, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
         self.recipe = recipe
         self.retriever_tokenizer, self.reader_tokenizer = tokenizers
         size = self.reader_tokenizer.get_vocab_size()
@@ -157,7 +157,7 @@ def _start_as_bag_of_words(retriever: Bert, seed: int) -> Bert:
 
 
 @cache
-def _passages(words: int) -> tuple[Passage, ...]:
+def _passages(words: int) -> tuple[PagePassage, ...]:
     return tuple(bundled_passages(words))
 
 
@@ -171,7 +171,7 @@ def _tokenizers(passage_words: int, seed: int) -> tuple[Tokenizer, Tokenizer]:
 class Training:
     """A run in the folder ``out``: the models as they are now."""
 
-    def __init__(self, out: Path, recipe: Recipe) -> None:
+    def __init__(self, out: Path, recipe: AnsweringRecipe) -> None:
         self.out = out
         self.recipe = recipe
         self.models = Models(recipe, _tokenizers(recipe.passage_words, recipe.seed))
@@ -230,13 +230,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoints, losses, model/")
     parser.add_argument("--part", choices=PARTS, help="train this model only (default: both, one after the other)")
     parser.add_argument("--stop-after", type=int, help="end after this step, with the learning rates of a full run")
-    for name, field in Recipe.__dataclass_fields__.items():
+    for name, field in AnsweringRecipe.__dataclass_fields__.items():
         kind = {"int": int, "float": float}[str(field.type)]
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=field.default)
     options = vars(parser.parse_args(arguments))
     out, part, stop_after = options.pop("out"), options.pop("part"), options.pop("stop_after")
     try:
-        training = Training(out, Recipe(**options))
+        training = Training(out, AnsweringRecipe(**options))
         for each in (part,) if part else PARTS:
             training.train(each, stop_after=stop_after)
     except ValueError as error:

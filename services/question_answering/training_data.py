@@ -21,7 +21,7 @@ from services.question_answering.imagining import (
     says,
     spliced,
 )
-from services.question_answering.passages import Passage, split_page
+from services.question_answering.passages import PagePassage, split_page
 
 _WORD: Final = re.compile(r"[^\W\d_]{3,}")
 _KNOWN_QUESTIONS: Final = 20_000
@@ -53,7 +53,7 @@ _MIXED: Final = 0.25
 """The share of a pool's questions that meet others at random."""
 
 
-def bundled_passages(max_words: int) -> Iterator[Passage]:
+def bundled_passages(max_words: int) -> Iterator[PagePassage]:
     """The bundled encyclopedia's passages, in order."""
     for record in encyclopedia.kilt_records():
         yield from split_page(record, max_words)
@@ -66,7 +66,7 @@ class TrainingSet:
     (a namesake, or a page that mentions it).
     """
 
-    def __init__(self, passages: Sequence[Passage], *, seed: int, distractors: int) -> None:
+    def __init__(self, passages: Sequence[PagePassage], *, seed: int, distractors: int) -> None:
         self._passages = passages
         self._seed = seed
         self._distractors = distractors

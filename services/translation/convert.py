@@ -21,7 +21,7 @@ import ctranslate2
 from tokenizers import Tokenizer
 
 from services.translation.flores import ENGLISH, LANGUAGES
-from services.translation.model_folder import TOKENIZER_NAME, WEIGHTS_NAME, Manifest
+from services.translation.model_folder import TOKENIZER_NAME, WEIGHTS_NAME, ModelManifest
 from services.translation.translator import END
 from toolformer.model_files.digests import record
 
@@ -58,7 +58,7 @@ def convert(
     quantization: Quantization = "int8",
     languages: Sequence[str] = tuple(LANGUAGES),
     beam_size: int = NLLB_BEAM,
-) -> Manifest:
+) -> ModelManifest:
     """Converts a checkpoint, verifies the result, and puts it at `out`.
 
     Args:
@@ -91,7 +91,7 @@ def convert(
     shutil.rmtree(partial, ignore_errors=True)
     try:
         _write(checkpoint, partial, quantization)
-        manifest = Manifest(
+        manifest = ModelManifest(
             checkpoint=Path(model).name,
             quantization=quantization,
             model_bytes=(partial / WEIGHTS_NAME).stat().st_size,

@@ -26,7 +26,7 @@ class UnusableModelError(Exception):
     """A file or folder cannot be used as a model; the message says which, why and what to do."""
 
 
-class Manifest(BaseModel):
+class ModelManifest(BaseModel):
     """What a model folder says of itself."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -45,7 +45,7 @@ class Manifest(BaseModel):
         (folder / MANIFEST_NAME).write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
-def read_manifest(folder: Path) -> Manifest:
+def read_manifest(folder: Path) -> ModelManifest:
     """The manifest of a finished model folder.
 
     Raises:
@@ -54,7 +54,7 @@ def read_manifest(folder: Path) -> Manifest:
     if not folder.is_dir():
         raise UnusableModelError(f"there is no model folder at {folder}; {REMEDY} {folder}")
     try:
-        manifest = Manifest.model_validate_json((folder / MANIFEST_NAME).read_bytes())
+        manifest = ModelManifest.model_validate_json((folder / MANIFEST_NAME).read_bytes())
     except FileNotFoundError:
         raise UnusableModelError(
             f"{folder} is not a finished model folder (it has no {MANIFEST_NAME}); {REMEDY} {folder}"

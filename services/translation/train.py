@@ -29,7 +29,7 @@ from services.translation.convert import ConversionError, convert
 from services.translation.model_folder import LANGUAGE_ID_NAME, TOKENIZER_NAME
 from services.translation.train_exam import Exam
 from services.translation.train_language_id import train_language_id
-from services.translation.train_model import Recipe, save_checkpoint, train_model
+from services.translation.train_model import TranslationRecipe, save_checkpoint, train_model
 from services.translation.train_pairs import EXAM_NAME, TRAIN_NAME, read
 from services.translation.train_pools import PairPools, PhrasePools
 from services.translation.train_sources import Pair
@@ -38,7 +38,7 @@ from services.translation.train_tokenizer import phrase_texts, save_tokenizer, t
 logger = logging.getLogger(__name__)
 
 CHECKPOINT = "translation-small"
-REAL: Final = Recipe(
+REAL: Final = TranslationRecipe(
     vocabulary=12_000, width=320, feed_forward=1_280, heads=5, encoder_layers=6, decoder_layers=2,
     dropout=0.1, label_smoothing=0.1, steps=30_000, batch_tokens=4_096, lexicon_share=0.12, phrase_share=0.08,
     temperature=2.0, plain_share=0.1, rate=1e-3, warmup_steps=2_000, cooldown_steps=4_000,
@@ -48,7 +48,9 @@ EXAMINED: Final = 20
 """Pairs a language that the log's BLEU is of."""
 
 
-def train(run: Path, out: Path, recipe: Recipe, *, pairs: Path | None = None, language_id: Path | None = None) -> None:
+def train(
+    run: Path, out: Path, recipe: TranslationRecipe, *, pairs: Path | None = None, language_id: Path | None = None
+) -> None:
     """Makes the models.
 
     Args:
@@ -117,14 +119,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="folder of the finished models")
     parser.add_argument("--pairs", type=Path, help="folder of real pairs, as train_pairs writes it")
     parser.add_argument("--language-id", type=Path, help="a finished classifier (default: one is trained)")
-    parser.add_argument("--steps", type=int, help=f"default: {Recipe().steps:,}, or {REAL.steps:,} with --pairs")
-    parser.add_argument("--seed", type=int, default=Recipe().seed, help="default: %(default)s")
+    parser.add_argument(
+        "--steps", type=int, help=f"default: {TranslationRecipe().steps:,}, or {REAL.steps:,} with --pairs"
+    )
+    parser.add_argument("--seed", type=int, default=TranslationRecipe().seed, help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=0, help="cores to use; 0 for all")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     if options.threads:
         torch.set_num_threads(options.threads)
-    recipe = Recipe() if options.pairs is None else REAL
+    recipe = TranslationRecipe() if options.pairs is None else REAL
     recipe = replace(recipe, steps=options.steps or recipe.steps, seed=options.seed)
     try:
         train(options.run, options.out, recipe, pairs=options.pairs, language_id=options.language_id)

@@ -41,7 +41,7 @@ class Pools(Protocol):
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TranslationRecipe:
     """Everything the model follows from, besides its texts."""
 
     seed: int = 0
@@ -84,7 +84,7 @@ class Recipe:
         return self.rate * 0.5 * (1 + math.cos(math.pi * done))
 
 
-def new_model(recipe: Recipe, tokenizer: Tokenizer) -> M2M100ForConditionalGeneration:
+def new_model(recipe: TranslationRecipe, tokenizer: Tokenizer) -> M2M100ForConditionalGeneration:
     """A model with random weights from the recipe's seed."""
     torch.manual_seed(recipe.seed)
     config = M2M100Config(
@@ -112,7 +112,7 @@ def new_model(recipe: Recipe, tokenizer: Tokenizer) -> M2M100ForConditionalGener
 
 
 def train_model(
-    recipe: Recipe,
+    recipe: TranslationRecipe,
     tokenizer: Tokenizer,
     run: Path,
     pools: Pools,
@@ -230,7 +230,7 @@ def padded(rows: list[list[int]], filler: int) -> Tensor:
 
 def _save_state(
     run: Path,
-    recipe: Recipe,
+    recipe: TranslationRecipe,
     model: torch.nn.Module,
     optimizer: torch.optim.Optimizer,
     step: int,
@@ -243,7 +243,7 @@ def _save_state(
 
 
 def _resume(
-    run: Path, recipe: Recipe, model: torch.nn.Module, optimizer: torch.optim.Optimizer
+    run: Path, recipe: TranslationRecipe, model: torch.nn.Module, optimizer: torch.optim.Optimizer
 ) -> tuple[int, tuple[int, int]]:
     """The first step to do, and the pool and batch that it begins with."""
     if not (run / _STATE).exists():

@@ -12,7 +12,7 @@ from tokenizers import Tokenizer
 
 from demo_world.phrases import LANGUAGES, Phrase, compositions, lexicon
 from services.translation.flores import ENGLISH
-from services.translation.train_model import EOS, Recipe, Row, encode
+from services.translation.train_model import EOS, Row, TranslationRecipe, encode
 from services.translation.train_sources import Pair
 
 _POOL_BATCHES: Final = 8
@@ -25,7 +25,7 @@ _FINAL_MARKS: Final = ".!?。！？؟।¡¿"
 class PhrasePools:
     """Phrases and names of the generated world, ``recipe.batch_phrases`` a batch."""
 
-    def __init__(self, recipe: Recipe, tokenizer: Tokenizer) -> None:
+    def __init__(self, recipe: TranslationRecipe, tokenizer: Tokenizer) -> None:
         self._recipe = recipe
         self._tokenizer = tokenizer
         self._entries = {language: list(lexicon(language)) for language in LANGUAGES}
@@ -61,7 +61,7 @@ class PairPools:
     once; how often a language's turn comes follows from its number of pairs and ``recipe.temperature``.
     """
 
-    def __init__(self, recipe: Recipe, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> None:
+    def __init__(self, recipe: TranslationRecipe, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> None:
         self._recipe = recipe
         self._tokenizer = tokenizer
         self._phrases = PhrasePools(recipe, tokenizer)

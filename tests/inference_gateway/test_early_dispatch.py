@@ -15,7 +15,7 @@ from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Event, Finished, TextDelta
 from inference_gateway.decoding import DecodingMachine
 from tests.inference_gateway.http_harness import scripted_backend
-from tests.inference_gateway.test_decoding import END, TOOLS, ChunkTokenizer
+from tests.inference_gateway.scripted_machine import END, TOOLS, ChunkTokenizer
 from toolformer.tool_client import ToolResult
 from toolformer.tools import ToolRegistry
 

@@ -15,7 +15,7 @@ from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.stats import StepTimes
-from tests.inference_gateway.test_decoding import TOOLS
+from tests.inference_gateway.scripted_machine import TOOLS
 from tests.inference_gateway.test_engine_schedules import VOCABULARY, Recorder, script
 from tests.support.models import random_model
 from tests.support.vocabularies import small_tokenizer

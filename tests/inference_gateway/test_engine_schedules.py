@@ -26,7 +26,7 @@ from inference_gateway.engine.sequence import Sequence
 from inference_gateway.engine.stats import EngineStats
 from language_model.causal_lm import CausalLM
 from language_model.native.library import Unavailable
-from tests.inference_gateway.test_decoding import TOOLS
+from tests.inference_gateway.scripted_machine import TOOLS
 from tests.support.models import SMALL, compiled_model, random_model, static_model
 from tests.support.vocabularies import small_tokenizer
 from toolformer.api_call import splice_result

@@ -16,7 +16,7 @@ from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.sampling import Sampler, Scored, adjust, draw
 from inference_gateway.engine.scoring import UNSCORED
 from inference_gateway.engine.sequence import Sequence
-from tests.inference_gateway.test_decoding import TOOLS
+from tests.inference_gateway.scripted_machine import TOOLS
 from tests.support.models import SMALL
 from tests.support.vocabularies import small_tokenizer
 

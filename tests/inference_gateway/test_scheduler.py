@@ -15,7 +15,7 @@ from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.rows import common_prefix
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence, State
-from tests.inference_gateway.test_decoding import TOOLS
+from tests.inference_gateway.scripted_machine import TOOLS
 from tests.inference_gateway.test_engine_schedules import VOCABULARY, Recorder
 from tests.support.models import random_model
 from tests.support.vocabularies import small_tokenizer

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from inference_gateway.sentence import SentenceEnd
 from tests.inference_gateway.http_harness import gateway
-from tests.inference_gateway.test_decoding import CALL, ChunkTokenizer, run, whole
+from tests.inference_gateway.scripted_machine import ChunkTokenizer, run
+from tests.inference_gateway.test_decoding import CALL, whole
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from inference_gateway.core import TokenLogprob
-from tests.inference_gateway.test_decoding import AFTER, BEFORE, CALL, END, ChunkTokenizer, run, split_texts, whole
+from tests.inference_gateway.scripted_machine import END, ChunkTokenizer, run
+from tests.inference_gateway.test_decoding import AFTER, BEFORE, CALL, split_texts, whole
 
 _CALL = re.compile(rb" \[(?:Calculator|QA)\(.*?\) -> [^\]]*\]")
 

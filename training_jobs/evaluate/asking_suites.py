@@ -1,4 +1,4 @@
-"""AskSettings a model all questions of several suites, concurrently, and going on where a killed run was."""
+"""Asks a model all questions of several suites, concurrently, and going on where a killed run was."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from services.question_answering.checkpoint import load_model
 from services.question_answering.engine import Options, QuestionAnsweringEngine
 from services.question_answering.evaluate import evaluate, share_declined
 from services.question_answering.index_folder import open_index
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 
 UNANSWERABLE = Path(__file__).with_name("unanswerable.txt").read_text(encoding="utf-8").splitlines()
 ASKED = questions.suite("held-out entities", count=60)
@@ -48,7 +48,10 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_agreement_is_the_share_of_words_that_the_best_passage_says(question: str, expected: float) -> None:
-    passages = [Passage("1", "Ljubljana", "A city with a population of 272,220."), Passage("2", "Peru", "A country.")]
+    passages = [
+        PagePassage("1", "Ljubljana", "A city with a population of 272,220."),
+        PagePassage("2", "Peru", "A country."),
+    ]
     assert agreement(question, passages) == pytest.approx(expected)
 
 

@@ -16,11 +16,11 @@ from services.question_answering import build_index
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
 from services.question_answering.engine import retrieve
-from services.question_answering.index_folder import Blocks, Manifest, UnusableIndexError, finish, open_index
-from services.question_answering.passage_index import IndexBuildError, PassageIndex, Vectors
+from services.question_answering.index_folder import Blocks, IndexManifest, UnusablePassagesError, finish, open_index
+from services.question_answering.passage_index import PassageIndex, VectorIndexError, Vectors
 from services.question_answering.passages import (
     MalformedPassageError,
-    Passage,
+    PagePassage,
     PassageStore,
     split_page,
     write_passages,
@@ -58,9 +58,9 @@ def clustered(count: int, width: int = 32, seed: int = 0) -> Vectors:
 
 def test_a_page_is_cut_within_its_sections() -> None:
     assert list(split_page(PAGE, 12)) == [
-        Passage("7-0", "Slovenia", "Slovenia lies in Europe; its capital is Ljubljana."),
-        Passage("7-1", "Slovenia", "It covers an area of 20,273 square kilometres."),
-        Passage("7-2", "Slovenia: Cities", "The largest cities: Ljubljana: 272,220; Maribor: 96,209;"),
+        PagePassage("7-0", "Slovenia", "Slovenia lies in Europe; its capital is Ljubljana."),
+        PagePassage("7-1", "Slovenia", "It covers an area of 20,273 square kilometres."),
+        PagePassage("7-2", "Slovenia: Cities", "The largest cities: Ljubljana: 272,220; Maribor: 96,209;"),
     ]
     assert [len(list(split_page(PAGE, words))) for words in (1, 100)] == [5, 2]
 
@@ -79,11 +79,11 @@ def test_the_bundled_index_is_named_by_what_its_pages_follow_from() -> None:
 
 def test_a_published_passage_has_its_section_in_its_heading() -> None:
     record = {"id": 3, "title": "Orchid", "section": "Description", "text": "They bloom.", "more": 1}
-    assert Passage.of_record(record) == Passage("3", "Orchid: Description", "They bloom.")
-    assert Passage.of_record({"id": "0", "text": "x"}) == Passage("0", "", "x")
+    assert PagePassage.of_record(record) == PagePassage("3", "Orchid: Description", "They bloom.")
+    assert PagePassage.of_record({"id": "0", "text": "x"}) == PagePassage("0", "", "x")
     for broken in ({"text": "x"}, {"id": "1", "text": None}, {"id": "1", "text": "x", "title": 5}):
         with pytest.raises(MalformedPassageError):
-            Passage.of_record(broken)
+            PagePassage.of_record(broken)
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), max_size=40)
@@ -94,7 +94,7 @@ def test_passages_come_back_as_written(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, str]]
 ) -> None:
     folder = tmp_path_factory.mktemp("passages")
-    passages = [Passage(str(number), heading, text) for number, (heading, text) in enumerate(written)]
+    passages = [PagePassage(str(number), heading, text) for number, (heading, text) in enumerate(written)]
     assert write_passages(folder, passages) == len(passages)
     store = PassageStore(folder)
     assert list(store) == passages
@@ -156,7 +156,7 @@ def test_the_approximate_index_finds_most_of_it_in_less_room(tmp_path: Path) -> 
     ("sample", "code_bytes", "complaint"), [(5_000, 7, "must divide"), (100, 16, "too few"), (3_000, 16, "too few")]
 )
 def test_an_approximate_index_that_cannot_be_trained(sample: int, code_bytes: int, complaint: str) -> None:
-    with pytest.raises(IndexBuildError, match=complaint):
+    with pytest.raises(VectorIndexError, match=complaint):
         PassageIndex.ivf_pq(clustered(sample), 1_000_000, code_bytes=code_bytes, cells=256)
 
 
@@ -189,13 +189,13 @@ def test_an_index_answers_as_its_vectors_say(tmp_path: Path) -> None:
 
 
 def test_an_approximate_index_answers_with_exact_scores(tmp_path: Path) -> None:
-    passages = [Passage(str(number), "", "") for number in range(300)]
+    passages = [PagePassage(str(number), "", "") for number in range(300)]
     write_passages(tmp_path, passages)
     vectors = clustered(300, width=64)
     blocks = Blocks(tmp_path)
     blocks.write(0, vectors[:200].astype(np.float16))
     blocks.write(1, vectors[200:].astype(np.float16))
-    manifest = Manifest(source="test", retriever="r", kind="ivf-pq", passages=300, width=64)
+    manifest = IndexManifest(source="test", retriever="r", kind="ivf-pq", passages=300, width=64)
     finish(tmp_path, manifest, code_bytes=4)
     opened = open_index(tmp_path, "r", 64, refine=15)
     exact = vectors.astype(np.float16).astype(np.float32)
@@ -203,7 +203,7 @@ def test_an_approximate_index_answers_with_exact_scores(tmp_path: Path) -> None:
     np.testing.assert_allclose(scores, -np.sort(-(exact[:50] @ exact.T), axis=1)[:, :20], rtol=1e-3)
     assert numbers.shape == (50, 20)
     (tmp_path / "vectors.f16.npy").unlink()
-    with pytest.raises(UnusableIndexError, match="broken"):
+    with pytest.raises(UnusablePassagesError, match="broken"):
         open_index(tmp_path, "r", 64)
 
 
@@ -227,7 +227,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.M
     embedded: list[int] = []
     embed = model.retriever.embed_passages
 
-    def counting(passages: list[Passage]) -> object:
+    def counting(passages: list[PagePassage]) -> object:
         if len(embedded) == 2:
             raise KeyboardInterrupt
         embedded.append(len(passages))
@@ -236,7 +236,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(model.retriever, "embed_passages", counting)
     with pytest.raises(KeyboardInterrupt):
         ensure_index(tmp_path / "index", model, source)
-    with pytest.raises(UnusableIndexError, match="not a finished index"):
+    with pytest.raises(UnusablePassagesError, match="not a finished index"):
         open_index(tmp_path / "index", model.settings.retriever_digest, 24)
     embedded.clear()
     assert ensure_index(tmp_path / "index", model, source).passages == 8
@@ -251,14 +251,14 @@ def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "letters.txt").write_text("dear")
     source = Source(passages=write_passages_file(tmp_path / "passages.jsonl"))
-    with pytest.raises(UnusableIndexError, match="holds files, but no index"):
+    with pytest.raises(UnusablePassagesError, match="holds files, but no index"):
         ensure_index(tmp_path / "index", load_model(tmp_path / "model"), source)
     assert (tmp_path / "index" / "letters.txt").read_text() == "dear"
 
 
 def test_an_index_of_another_model_is_refused(tmp_path: Path) -> None:
     _, index, _ = model_and_index(tmp_path)
-    with pytest.raises(UnusableIndexError, match="another retriever"):
+    with pytest.raises(UnusablePassagesError, match="another retriever"):
         open_index(index, "0" * 64, 24)
 
 
@@ -266,7 +266,7 @@ def test_an_index_of_another_model_is_refused(tmp_path: Path) -> None:
 def test_a_broken_index_is_refused(broken: str, tmp_path: Path) -> None:
     _, index, model = model_and_index(tmp_path)
     (index / broken).write_bytes(b"{}")
-    with pytest.raises(UnusableIndexError, match=r"again"):
+    with pytest.raises(UnusablePassagesError, match=r"again"):
         open_index(index, model.settings.retriever_digest, 24)
 
 
@@ -276,7 +276,7 @@ def test_a_broken_index_is_refused(broken: str, tmp_path: Path) -> None:
 def test_a_source_line_that_is_no_passage(line: str, complaint: str, tmp_path: Path) -> None:
     path = tmp_path / "passages.jsonl"
     path.write_text(json.dumps(PASSAGES[0].record()) + "\n" + line + "\n")
-    with pytest.raises(IndexBuildError, match=complaint):
+    with pytest.raises(VectorIndexError, match=complaint):
         list(Source(passages=path).read(100))
 
 

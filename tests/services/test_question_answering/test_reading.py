@@ -7,7 +7,7 @@ import torch
 
 from services.question_answering.formats import prompt, reader_text, retriever_text
 from services.question_answering.padding import encoded, padded, text_batches
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Answer, Reader, encode_apart, fused
 from services.question_answering.retriever import Retriever
 from tests.services.test_question_answering.tiny import (
@@ -25,7 +25,7 @@ def reader(max_tokens: int = MAX_TOKENS) -> Reader:
 
 
 @torch.no_grad()
-def slow_answer(question: str, passages: list[Passage]) -> tuple[str, float]:
+def slow_answer(question: str, passages: list[PagePassage]) -> tuple[str, float]:
     """Every passage by itself, all states kept, and the whole answer decoded anew for each token."""
     model, tokenizer = lively_t5(), tokenizers()[1]
     states = []
@@ -64,7 +64,7 @@ def test_a_batch_answers_as_single_questions_do() -> None:
 def test_without_passages_the_reader_answers_by_itself() -> None:
     [answer] = reader().answer(QUESTIONS[:1], [[]])
     assert isinstance(answer, Answer)
-    assert answer.text == slow_answer(QUESTIONS[0], [Passage("", "", "")])[0]
+    assert answer.text == slow_answer(QUESTIONS[0], [PagePassage("", "", "")])[0]
 
 
 @torch.no_grad()

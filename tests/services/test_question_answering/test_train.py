@@ -18,21 +18,21 @@ from services.question_answering.engine import QuestionAnsweringEngine
 from services.question_answering.evaluate import evaluate
 from services.question_answering.imagining import Example, answered, called, name_in, renamed, says
 from services.question_answering.index_folder import open_index
-from services.question_answering.passages import Passage
-from services.question_answering.train import PARTS, Models, Recipe, Training, save_part
+from services.question_answering.passages import PagePassage
+from services.question_answering.train import PARTS, AnsweringRecipe, Models, Training, save_part
 from services.question_answering.training_data import POOL, TrainingSet, bundled_passages
 from services.question_answering.training_run import Schedule
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the vocabulary is learned from the whole encyclopedia
 
-SMALL = Recipe(
+SMALL = AnsweringRecipe(
     batch=8, distractors=1, checkpoint_every=2, retriever_steps=4, retriever_drill=2, retriever_width=32,
     retriever_layers=1, reader_steps=4, reader_drill=2, reader_width=32, encoder_layers=1, decoder_layers=1,
     head_width=16,
 )  # fmt: skip
 
 
-def train(out: Path, *, stop_after: int | None = None, recipe: Recipe = SMALL) -> Models:
+def train(out: Path, *, stop_after: int | None = None, recipe: AnsweringRecipe = SMALL) -> Models:
     training = Training(out, recipe)
     for part in PARTS:
         training.train(part, stop_after=stop_after)
@@ -173,7 +173,7 @@ def test_questions_that_are_alike_meet_in_a_batch() -> None:
     assert 0.4 * POOL < sum(alike) < 0.9 * POOL, "a quarter is mixed, and rare relations share a batch"
 
 
-LJUBLJANA = Passage("1-0", "Ljubljana", "Ljubljana is a city in Slovenia with 272,220 people, number 2 of 12.2.")
+LJUBLJANA = PagePassage("1-0", "Ljubljana", "Ljubljana is a city in Slovenia with 272,220 people, number 2 of 12.2.")
 
 
 ASKED = Example(
@@ -209,7 +209,7 @@ def test_a_title_holds_a_name(title: str, name: str) -> None:
 
 
 def test_the_small_files_of_a_full_model_fit_into_the_repository(tmp_path: Path, straight: tuple[Path, Models]) -> None:
-    full = Models(Recipe(), (straight[1].retriever_tokenizer, straight[1].reader_tokenizer))
+    full = Models(AnsweringRecipe(), (straight[1].retriever_tokenizer, straight[1].reader_tokenizer))
     for part in PARTS:
         save_part(full, tmp_path, part, (full.retriever if part == "retriever" else full.reader).state_dict())
     sizes = [path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()]

@@ -22,13 +22,13 @@ from services.question_answering.checkpoint import (
     write_settings,
 )
 from services.question_answering.formats import prompt, reader_text
-from services.question_answering.passages import Passage
+from services.question_answering.passages import PagePassage
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.weights import save_weights
 
 PLACES = ("Ljubljana", "Maribor", "Sidi Kacem", "Tieling", "Battambang", "Russas", "Qoryooley", "Farakka")
 PASSAGES = tuple(
-    Passage(f"{number}-0", place, f"{place} is a city whose population is {number * 12_345 + 678:,}.")
+    PagePassage(f"{number}-0", place, f"{place} is a city whose population is {number * 12_345 + 678:,}.")
     for number, place in enumerate(PLACES)
 )
 QUESTIONS = tuple(f"What is the population of {place}?" for place in PLACES)

@@ -13,7 +13,7 @@ import torch
 from tokenizers import Tokenizer
 
 from services.translation.train_exam import Exam
-from services.translation.train_model import Recipe, train_model
+from services.translation.train_model import TranslationRecipe, train_model
 from services.translation.train_pairs import Pairs, key, main, prepare, read, write
 from services.translation.train_pools import PairPools
 from services.translation.train_sources import Pair
@@ -114,8 +114,8 @@ def test_nothing_is_unknown_to_a_tokenizer_that_spells(tokenizer: Tokenizer, tex
     assert tokenizer.decode(encoded.ids, skip_special_tokens=True) == text
 
 
-def recipe() -> Recipe:
-    return Recipe(
+def recipe() -> TranslationRecipe:
+    return TranslationRecipe(
         vocabulary=600, width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=1, positions=128,
         dropout=0.1, label_smoothing=0.1, steps=8, batch_tokens=2_000, lexicon_share=0.1, phrase_share=0.01,
         temperature=2.0, plain_share=0.1, warmup_steps=2, cooldown_steps=3,

@@ -17,12 +17,12 @@ from services.translation.flores import ENGLISH
 from services.translation.flores import LANGUAGES as NAMES
 from services.translation.language_id import LanguageIdentifier
 from services.translation.train_language_id import train_language_id
-from services.translation.train_model import EOS, Recipe, encode, save_checkpoint, train_model
+from services.translation.train_model import EOS, TranslationRecipe, encode, save_checkpoint, train_model
 from services.translation.train_pools import PhrasePools
 from services.translation.train_tokenizer import MASK, SPECIALS, phrase_texts, save_tokenizer, train_tokenizer
 from services.translation.translator import Translator
 
-RECIPE = Recipe(
+RECIPE = TranslationRecipe(
     vocabulary=2_600, width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=1, positions=128,
     steps=12, batch_phrases=8, warmup_steps=2,
 )  # fmt: skip
