@@ -8,7 +8,6 @@
 - ``gathering.py``: `Gatherer`, for an engine that answers concurrent calls in batches
 - ``app.py``: `create_app` puts the above behind HTTP routes
 - ``command.py``: `run_service` reads settings from the environment and serves
-- ``pages.py``, ``bundled_pages.py``: for services that search pages: KILT pages cut into passages, and the bundled ones
 """
 
 from services.base.app import create_app

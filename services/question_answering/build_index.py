@@ -26,7 +26,7 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
-from services.base import bundled_pages
+from services import bundled_pages
 from services.question_answering.checkpoint import Model, ModelError, load_model
 from services.question_answering.index_folder import (
     MANIFEST_FILE,

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from services.base.pages import Item, cut_page
+from services.pages import Item, cut_page
 
 PASSAGES_FILE: Final = "passages.jsonl"
 OFFSETS_FILE: Final = "passages.offsets.npy"

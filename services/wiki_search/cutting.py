@@ -21,7 +21,7 @@ from multiprocessing.connection import wait as wait_for
 from pathlib import Path
 from typing import Final
 
-from services.base.pages import MalformedPageError
+from services.pages import MalformedPageError
 from services.wiki_search.lucene import indexed_document
 from services.wiki_search.passages import split_page
 from services.wiki_search.progress import Progress

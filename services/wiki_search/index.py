@@ -26,7 +26,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
-from services.base import bundled_pages
+from services import bundled_pages
 from services.wiki_search.cutting import UnreadablePagesError, text_bytes, write_passages
 from services.wiki_search.lucene_index import DEFAULT_HEAP_MB, LuceneBuildError, build_lucene_index
 from services.wiki_search.manifest import (

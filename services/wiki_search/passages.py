@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
 
-from services.base.pages import Item, cut_page
+from services.pages import Item, cut_page
 from services.wiki_search.sentences import split_sentences
 
 PASSAGE_WORDS: Final = 100

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from services.base import bundled_pages
+from services import bundled_pages
 from services.wiki_search.index import IndexBuildError, ensure_index, manifest_if_current, recipe_of
 from services.wiki_search.manifest import MANIFEST_NAME, UnusableIndexError, read_manifest
 from tests.services.wiki_search_pages import SECONDS, build

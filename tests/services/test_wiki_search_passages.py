@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.base.pages import MalformedPageError
+from services.pages import MalformedPageError
 from services.wiki_search.lucene import indexed_document, stored_passage, without_accents
 from services.wiki_search.passages import Passage, split_page
 from services.wiki_search.sentences import split_sentences

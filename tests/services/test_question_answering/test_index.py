@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.base import bundled_pages
-from services.base.pages import MalformedPageError
+from services import bundled_pages
+from services.pages import MalformedPageError
 from services.question_answering import build_index
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
