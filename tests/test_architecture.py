@@ -148,7 +148,7 @@ ROLES = {
 """File names that stand for one role wherever they are: a service's engine, a stage's job."""
 
 
-@pytest.mark.parametrize("room", ROOMS)
+@pytest.mark.parametrize("room", sorted(set(ROOMS) - {"demo_world"}))  # whose tables are to become data first
 def test_a_name_means_one_thing_in_a_room(room: str) -> None:
     own = {name: path for name, path in modules().items() if name.split(".")[0] == room}
     files = Counter(path.stem for path in own.values() if path.stem not in ROLES)
