@@ -59,11 +59,11 @@ def test_the_last_line_says_whether_all_is_well(
 
 def test_what_nobody_needs_here_is_no_warning(tmp_path: Path) -> None:
     (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements" / "bench.txt").write_text("no-such-package==1.0\n")
+    (tmp_path / "requirements" / "evaluation-harness.txt").write_text("no-such-package==1.0\n")
     (tmp_path / "requirements" / "ctranslate2-cpu.txt").write_text("# nothing\n")
     [optional] = find("packages", {}, tmp_path)
     assert (optional.status, optional.name) == ("ok", "packages: optional")
-    assert optional.detail.endswith(": bench")
+    assert optional.detail.endswith(": evaluation-harness")
 
 
 def test_an_own_tool_that_is_down_is_not_ok() -> None:

@@ -233,7 +233,7 @@ def test_the_bundled_parts(capsys: pytest.CaptureFixture[str]) -> None:
         "services.translation.convert": "services/translation/convert.py",
         "services.question_answering.convert": "services/question_answering/convert.py",
         "toolformer index wiki": "services/wiki_search/index.py",
-        "toolformer jobs run": "training_jobs/runner/models.py",
+        "toolformer jobs run": "training_jobs/model_choice.py",
         "toolformer jobs corpus": "training_jobs/corpora/web/__main__.py",
     }
     root = Path(__file__).parents[3]
