@@ -45,4 +45,7 @@ def kill_at_random(begin: Callable[[], BaseProcess], times: int, longest: float,
 def _main(module: str, arguments: list[str], environ: dict[str, str], log: str) -> None:
     os.environ.update(environ)
     sys.stderr = sys.stdout = Path(log).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115
-    importlib.import_module(f"{module}.__main__").main(arguments)
+    found = importlib.import_module(module)
+    if hasattr(found, "__path__"):  # a folder: its command
+        found = importlib.import_module(f"{module}.__main__")
+    found.main(arguments)
