@@ -91,7 +91,7 @@ def test_a_killed_process_resumes_to_the_same_losses(corpus: Path, tmp_path: Pat
     pretrain(corpus, tmp_path / "whole", TINY)
     # The child kills itself in the middle of a step, past a checkpoint: no handler runs, nothing is flushed.
     program = (
-        "import os, signal, sys; from pathlib import Path; from training_jobs import pretrain as job\n"
+        "import os, signal, sys; from pathlib import Path; from training_jobs.pretrain import loop as job\n"
         "from tests.training_jobs.test_pretrain import TINY\n"
         "step = job._train_step\n"
         "def dying(model, optimizer, batch, recipe, number):\n"
