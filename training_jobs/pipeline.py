@@ -86,21 +86,23 @@ def _run(options: argparse.Namespace) -> None:
     if options.up:
         raise StageError("--up: a job starts no services; give it to toolformer jobs run")
     asked = registry.select(options.tools)
-    strictness = read_strictness(options, registry)
+    # All that the options may have wrong is said now, before hours of work.
+    annotating, executing = read_settings(AnnotateSettings, options), read_settings(ExecuteSettings, options)
+    scoring, strictness = read_settings(ScoreSettings, options), read_strictness(options, registry)
+    merging, cache = read_settings(MergeRule, options), CacheSettings.read(os.environ)
     model, chunk = model_choice(options), options.chunk
-    model.settings()  # says now what would else be said after the corpus
+    model.settings()
     asyncio.run(_say_who_is_missing(asked, registry, how.console))
     _begin(options, folder, asked, registry, how)
     tools = folder.tools("corpus", registry, options.tools)
     earlier_calls = registry if folder.is_later_round else None
-    annotating, cache = read_settings(AnnotateSettings, options), CacheSettings.read(os.environ)
     annotate_tools(folder, tools, how, model, annotating, earlier_calls=earlier_calls, chunk_documents=chunk)
-    execute_tools(folder, tools, how, read_settings(ExecuteSettings, options), cache)
-    score_tools(folder, tools, how, model, read_settings(ScoreSettings, options), chunk_documents=chunk)
+    execute_tools(folder, tools, how, executing, cache)
+    score_tools(folder, tools, how, model, scoring, chunk_documents=chunk)
     if options.cost == "measured":
         strictness = replace(strictness, cost=measured_costs(folder, tools))
     judge_tools(folder, tools, how, strictness)
-    merge_tools(folder, tools, read_settings(MergeRule, options), registry, how.console)
+    merge_tools(folder, tools, merging, registry, how.console)
 
 
 def _begin(

@@ -42,6 +42,10 @@ class RunFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
+    def between(self, before: StageName, after: StageName, tool: str) -> tuple[Path, Path]:
+        """The file of ``tool`` that a stage reads, and the one that it writes: its folder is there."""
+        return self.file(before, tool), self.target(after, tool)
+
     @property
     def merged(self) -> Path:
         """The folder of C*."""

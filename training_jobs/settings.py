@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, field, fields
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
+from training_jobs.errors import StageError
+
 _HELP: Final = "help"
 S = TypeVar("S")
 
@@ -48,9 +50,13 @@ def read_settings(cls: type[S], options: argparse.Namespace, **others: Any) -> S
     """The settings that ``options`` say; ``others`` are fields that are no options.
 
     Raises:
-        ValueError: if ``cls`` refuses a value.
+        StageError: if ``cls`` refuses a value.
     """
-    return cls(**{one.name: _value(one, options) for one in fields(cls) if _HELP in one.metadata} | others)  # type: ignore[arg-type]
+    values = {one.name: _value(one, options) for one in fields(cls) if _HELP in one.metadata}  # type: ignore[arg-type]
+    try:
+        return cls(**values | others)
+    except ValueError as error:
+        raise StageError(str(error)) from error
 
 
 def positive(text: str) -> int:

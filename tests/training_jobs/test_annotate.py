@@ -178,5 +178,5 @@ class TestDocuments:
             self.annotator(CALLS.model_copy(update={"demonstrations": (long,)}))
 
     def test_settings_that_cannot_be(self) -> None:
-        with pytest.raises(ValueError, match="temperature more than 0"):
+        with pytest.raises(ValueError, match="--temperature must be more than 0"):
             AnnotateSettings(temperature=0)

@@ -40,8 +40,10 @@ class AnnotateSettings:
     seed: int = setting(0, "of the samples; the same seed gives the same bytes")
 
     def __post_init__(self) -> None:
-        if self.batch_tokens < 1 or not 0 < self.temperature < math.inf:
-            raise ValueError("batch_tokens must be 1 or more, temperature more than 0 and finite")
+        if self.batch_tokens < 1:
+            raise ValueError(f"--batch-tokens must be 1 or more, not {self.batch_tokens}")
+        if not 0 < self.temperature < math.inf:
+            raise ValueError(f"--temperature must be more than 0 and finite, not {self.temperature:g}")
 
 
 class Annotator:

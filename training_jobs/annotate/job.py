@@ -86,8 +86,7 @@ def annotate_tools(
     stages = [
         Stage(
             f"annotate {tool.name}",
-            folder.file("corpus", tool.name),
-            folder.target("annotate", tool.name),
+            *folder.between("corpus", "annotate", tool.name),
             AnnotateJob(model, tool, how, earlier_calls),
             chunk_documents,
         )

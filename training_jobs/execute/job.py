@@ -108,8 +108,7 @@ def execute_tools(
     stages = [
         Stage(
             f"execute {tool.name}",
-            folder.file("annotate", tool.name),
-            folder.target("execute", tool.name),
+            *folder.between("annotate", "execute", tool.name),
             ExecuteJob(tool, cache, how),
             chunk_documents,
         )

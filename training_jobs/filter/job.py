@@ -174,8 +174,7 @@ def score_tools(
     stages = [
         Stage(
             f"score {tool.name}",
-            folder.file("execute", tool.name),
-            folder.target("score", tool.name),
+            *folder.between("execute", "score", tool.name),
             ScoreJob(model, tool, how),
             chunk_documents,
         )
@@ -190,12 +189,17 @@ def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, stri
     Raises:
         StageError: if a file is not what it should be.
     """
-    stages = []
     running = replace(running, shard=Shard())  # it takes seconds; the rank that ends last does all of it
-    for tool in tools:
-        job = JudgeJob(tool.name, strictness.of(tool))
-        source, target = folder.file("score", tool.name), folder.target("filter", tool.name)
-        stages.append(Stage(f"filter {tool.name}", source, target, job, JUDGE_CHUNK, replaceable=True))
+    stages = [
+        Stage(
+            f"filter {tool.name}",
+            *folder.between("score", "filter", tool.name),
+            JudgeJob(tool.name, strictness.of(tool)),
+            JUDGE_CHUNK,
+            replaceable=True,
+        )
+        for tool in tools
+    ]
     return run_stages(stages, running)
 
 

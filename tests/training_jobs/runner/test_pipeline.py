@@ -246,6 +246,10 @@ def test_what_is_wrong_is_one_line(whole: Whole) -> None:
     assert "holds no checkpoint (config.json)" in said(
         "training_jobs.pipeline", "x.jsonl", "--run", run, "--model", run
     )
+    cold = said(
+        "training_jobs.pipeline", "x.jsonl", "--run", run, "--model", str(whole.root / "model"), "--temperature", "0"
+    )
+    assert "--temperature must be more than 0 and finite, not 0" in cold
     later = ["--round", "2", "--earlier", run, "--hold-out", "9", "--run", run]
     assert "neither FILES nor --hold-out" in said(
         "training_jobs.pipeline", *later, "--model", str(whole.root / "model")
