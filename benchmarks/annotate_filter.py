@@ -43,7 +43,7 @@ from training_jobs.annotate import AnnotateSettings, Annotator
 from training_jobs.annotate.prompted import prompted
 from training_jobs.annotate.sampled import SampledCalls
 from training_jobs.filter import Scorer
-from training_jobs.filter.losses import weighted_loss, window
+from training_jobs.filter.scorer import weighted_loss, window
 from training_jobs.records import Annotated, Candidate, Document
 
 POSITIONS: Final = 2_048
@@ -167,7 +167,7 @@ def _start_counting(device: torch.device) -> float:
         return torch.cuda.memory_allocated(device) / 2**20
     forget = Path("/proc/self/clear_refs")
     if forget.exists():
-        forget.write_text("5")  # the highest resident size starts anew
+        forget.write_text("5")  # the highest resident size starts again
     return resident_mb(_own_process())
 
 

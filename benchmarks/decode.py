@@ -13,8 +13,6 @@ import argparse
 import asyncio
 import itertools
 import json
-import os
-import platform
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,9 +21,9 @@ from typing import Any
 
 import torch
 
-from benchmarks.resume import resume_cost
+from benchmarks.reports import RESULTS, write_report
+from benchmarks.resume import prompts, resume_cost
 from benchmarks.serving.gateway import endless
-from benchmarks.workload import prompts
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest, Finished
 from inference_gateway.engine.limits import EngineLimits
@@ -88,12 +86,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of each peer, in ascending order")
     parser.add_argument("--torch", action="store_true", help="the engine's steps by torch, not in compiled code")
-    parser.add_argument("--out", type=Path, default=Path("benchmarks/results/decode.json"))
+    parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     report = asyncio.run(measure(options))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(report, indent=2) + "\n")
-    print(f"\nwritten to {options.out}")
+    packages = ("torch", "transformers", "ctranslate2")
+    print(f"\nwritten to {write_report('decode', report, packages, options.results)}")
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
@@ -141,12 +138,6 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
             )
         await backend.stop()
     return {
-        "machine": {"processor": platform.processor() or platform.machine(), "cores": os.cpu_count()},
-        "versions": {
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "ctranslate2": ctranslate2.__version__,
-        },
         "tokens_per_stream": options.tokens,
         "best": best,
         "rounds": rounds,

@@ -44,9 +44,9 @@ from training_jobs.finetune.curves import StepClock
 from training_jobs.finetune.finetuning import MICRO_BATCH_TOKENS
 from training_jobs.finetune.gptj import GPTJForCausalLM
 from training_jobs.finetune.steps import StepPlan
-from training_jobs.finetune.text_encoder import Encoded, TextEncoder
 from training_jobs.finetune.trainer import FinetuneTrainer, Texts, collate
 from training_jobs.records import CallSegment
+from training_jobs.text_encoder import Encoded, TextEncoder
 
 BUNDLED: Final = Path(__file__).parents[1] / "models" / "gptj-tools"
 SHAPES: Final = {

@@ -24,22 +24,19 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 
-from benchmarks.decode import transformers_rate
+from benchmarks.decode import engine_rate, transformers_rate
 from benchmarks.reports import RESULTS, machine, write_report
-from inference_gateway.backends.local import LocalSession
-from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest, Finished
-from inference_gateway.decoding import DecodingMachine
-from inference_gateway.engine.engine import Engine
+from benchmarks.serving.gateway import endless
+from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.limits import EngineLimits
-from inference_gateway.engine.sampling import Sampler
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.static.graphs import DecodeGraphs
+from language_model.tokenizer import ByteLevelTokenizer
 
 SHAPES: Final = {
     "gptj-6b": GPTJConfig(),
@@ -68,26 +65,16 @@ class AnyTokens:
         return b" w"
 
 
-async def engine_rate(model: GPTJ, streams: int, tokens: int) -> float:
+async def our_rate(model: GPTJ, streams: int, tokens: int) -> float:
     """Tokens per second of ``streams`` streams, the second time: what is done once is done by then."""
-    vocabulary = CallVocabulary.of(AnyTokens(), [])
     length = min(ROOM, model.max_positions)
     limits = EngineLimits(max_sequences=streams, max_model_len=length, reuse_prefixes=False)
-    engine = Engine(model, Sampler(vocabulary, model.device), limits)
-    engine.start()
-
-    async def one(number: int) -> None:
-        request = CompletionRequest(tuple(prompt(model.config, number)), max_tokens=tokens, plain=True)
-        session = LocalSession(engine, request, DecodingMachine(request, vocabulary, {}))
-        async for action in session:
-            assert not isinstance(action, Finished) or action.usage.completion_tokens == tokens, action
-
-    for _ in range(2):
-        started = time.perf_counter()
-        await asyncio.gather(*map(one, range(streams)))
-        seconds = time.perf_counter() - started
-    await engine.stop()
-    return streams * tokens / seconds
+    backend = endless(LocalBackend(model, cast("ByteLevelTokenizer", AnyTokens()), "bench", limits))
+    await backend.start()
+    batch = [prompt(model.config, number) for number in range(streams)]
+    rates = [await engine_rate(backend, batch, tokens) for _ in range(2)]
+    await backend.stop()
+    return rates[-1]
 
 
 def prompt(config: GPTJConfig, number: int) -> list[int]:
@@ -173,7 +160,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         print(f"{'streams':>8} {'tokens/s':>10} {'memory allows':>14} {'share':>6}")
         decoding = []
         for streams in sorted({1, options.streams}):
-            rate = asyncio.run(engine_rate(model, streams, options.tokens))
+            rate = asyncio.run(our_rate(model, streams, options.tokens))
             allowed = streams * copied / bytes_of_a_step(model, streams, options.tokens)
             decoding.append({"streams": streams, "tokens a second": rate, "memory allows": allowed})
             print(f"{streams:>8} {rate:>10,.0f} {allowed:>14,.0f} {rate / allowed:>6.0%}")

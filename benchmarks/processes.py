@@ -28,19 +28,6 @@ class Service:
 
 
 @contextlib.asynccontextmanager
-async def running(service: str, settings: Mapping[str, str] | None = None) -> AsyncIterator[Service]:
-    """``python -m services.NAME`` on a free port, ready to answer, with these settings (``TOOLFORMER_NAME_...``).
-
-    Raises:
-        RuntimeError: it did not become ready; the text holds its log.
-    """
-    prefix = f"TOOLFORMER_{service.upper()}_"
-    environment = {prefix + name: value for name, value in {"PORT": "0", **(settings or {})}.items()}
-    async with started(f"services.{service}", environment) as one:
-        yield one
-
-
-@contextlib.asynccontextmanager
 async def started(module: str, environment: Mapping[str, str]) -> AsyncIterator[Service]:
     """``python -m module`` with these variables laid over the environment, once its log says that it is ready; it is
     stopped at the end.

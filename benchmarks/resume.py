@@ -13,15 +13,31 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from benchmarks.workload import CALLING_PROMPT, prompts
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CallStarted, CompletionRequest
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence as EngineSequence
 from language_model.causal_lm import CausalLM
+from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import splice_result
 from toolformer.tools import ToolRegistry
+
+PROMPTS = (
+    "Each of the 24 boxes holds 17 books, so together they hold",
+    "Today is",
+    "The population of Ljubljana is",
+    "The train left the station in the morning and",
+)
+CALLING_PROMPT = PROMPTS[0]
+
+
+def prompts(tokenizer: ByteLevelTokenizer, streams: int) -> list[list[int]]:
+    """One prompt a stream, all of the same number of tokens so that batches need no padding."""
+    ids = [tokenizer.encode(text) for text in PROMPTS]
+    length = max(map(len, ids))
+    return [(ids[n % len(ids)] * length)[:length] for n in range(streams)]
+
 
 _RESULT_TOKENS: Final = 8
 """More tokens of a sequence in a step than this are a prompt's."""

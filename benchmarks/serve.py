@@ -1,14 +1,11 @@
 """The gateway under load beside the other ways to serve tool calls: latencies, rates, recomputed tokens, memory.
 
     python -m benchmarks.serve [--ways pause resubmit] [--concurrency 32] [--tool-ms 0 200] [--context 0] [--calls 1]
-    python -m benchmarks.serve --rate 40 --calls 0.5          # arrivals at random instead of clients that wait
-    python -m benchmarks.serve --real-tools                   # the calculator service instead of a stand-in
 
 `pause` is the gateway as it is. `resubmit` lets the request end at the arrow, calls the tool and submits the whole text
-again, to the same gateway; `resubmit-no-reuse` to one that reuses no prefixes. `generate` is transformers, one request
-at a time, in this process. The gateways are processes of their own with the bundled model in float32; the stand-in for
-the tool and the clients are this one. The ways take turns, each time with other prompts; the round with the most
-requests a second counts."""
+again, to the same gateway; `resubmit-no-reuse` to one that reuses no prefixes. The gateways are processes of their own
+with the bundled model in float32; the stand-in for the tool and the clients are this one. The ways take turns, each
+time with other prompts; the round with the most requests a second counts."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.processes import Service, running
+from benchmarks.processes import Service
 from benchmarks.reports import RESULTS, resident_mb, write_report
 from benchmarks.serving.driver import drive
 from benchmarks.serving.figures import Point, figures, rate_at
@@ -33,8 +30,8 @@ from benchmarks.serving.tool import calculator
 from benchmarks.serving.ways import TOOL, Pause, Resubmit, Tools, Way
 from language_model.tokenizer import ByteLevelTokenizer
 
-WAYS = ("pause", "resubmit", "resubmit-no-reuse", "generate")
-PACKAGES = ("fastapi", "uvicorn", "httpx", "torch", "transformers")
+WAYS = ("pause", "resubmit", "resubmit-no-reuse")
+PACKAGES = ("fastapi", "uvicorn", "httpx", "torch")
 _COLUMNS = ("request_ms", "first_token_ms", "between_tokens_ms", "resume_ms")
 
 Row = dict[str, Any]
@@ -42,31 +39,30 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """A way, and the gateway behind it if there is one."""
+    """A way, and the gateway behind it."""
 
     way: Way
-    gateway: Service | None
+    gateway: Service
 
     async def measure(self, load: Load, tokenizer: ByteLevelTokenizer) -> Row:
         """The figures of ``load``."""
         planned = jobs(load, tokenizer)
-        before = await Account.of(self.gateway) if self.gateway else None
+        before = await Account.of(self.gateway)
         driven = await drive(self.way, load, planned)
         row = figures(driven)
         if wanted := sum(job.calls for job in planned):
             row["called_share"] = round(row["calls"] / wanted, 3)
-        if self.gateway and before:
-            after = await Account.of(self.gateway)
-            row["processor_ms_per_request"] = round(1_000 * (after.processor - before.processor) / load.requests, 1)
-            row["resident_mib"] = resident_mb(self.gateway.process)
-            row["dropped_pauses"] = after.since(before, "dropped_pauses_total")
-            recomputed = after.since(before, "recomputed_tokens_total") / max(1, row["calls"])
-            row["recomputed_per_call"] = round(row.get("recomputed_per_call", 0.0) + recomputed, 2)
-            step, resume = (after.mean(before, f"{name}_latency_seconds") for name in ("inter_token", "resume"))
-            if step is not None:
-                row["step_ms"] = round(1_000 * step, 3)
-            if step and resume is not None:
-                row["mean_resume_in_steps"] = round(resume / step, 2)
+        after = await Account.of(self.gateway)
+        row["processor_ms_per_request"] = round(1_000 * (after.processor - before.processor) / load.requests, 1)
+        row["resident_mib"] = resident_mb(self.gateway.process)
+        row["dropped_pauses"] = after.since(before, "dropped_pauses_total")
+        recomputed = after.since(before, "recomputed_tokens_total") / max(1, row["calls"])
+        row["recomputed_per_call"] = round(row.get("recomputed_per_call", 0.0) + recomputed, 2)
+        step, resume = (after.mean(before, f"{name}_latency_seconds") for name in ("inter_token", "resume"))
+        if step is not None:
+            row["step_ms"] = round(1_000 * step, 3)
+        if step and resume is not None:
+            row["mean_resume_in_steps"] = round(resume / step, 2)
         return row
 
 
@@ -94,10 +90,6 @@ async def served(
         if "resubmit-no-reuse" in options.ways:
             service, connections = await gateway(reuse_prefixes=False)
             ways["resubmit-no-reuse"] = Served(Resubmit(connections, tools), service)
-        if "generate" in options.ways:
-            from benchmarks.serving.generate import Generate
-
-            ways["generate"] = Served(Generate(options.model, tools), None)
         yield {name: ways[name] for name in options.ways}
 
 
@@ -108,23 +100,19 @@ async def run(options: argparse.Namespace) -> list[Row]:
     rows: list[Row] = []
     async with contextlib.AsyncExitStack() as stack:
         stand_in = await stack.enter_async_context(calculator())
-        real = await stack.enter_async_context(running("calculator")) if options.real_tools else None
-        ways = await stack.enter_async_context(served(options, real.url if real else stand_in.url, tokenizer))
+        ways = await stack.enter_async_context(served(options, stand_in.url, tokenizer))
         for tool_ms, concurrency in itertools.product(options.tool_ms, options.concurrency):
             stand_in.seconds = tool_ms / 1_000
             load = Load(
                 requests=options.requests or 6 * concurrency,
                 concurrency=concurrency,
-                rate=options.rate,
                 call_share=options.calls,
                 tokens=options.tokens,
                 context=options.context,
             )
             best: dict[str, Row] = {}
             for _, (name, one) in itertools.product(range(options.rounds), ways.items()):
-                slow = name == "generate" and options.rate is None
-                asked = replace(load, seed=next(seeds), requests=concurrency if slow else load.requests)
-                row = await one.measure(asked, tokenizer)
+                row = await one.measure(replace(load, seed=next(seeds)), tokenizer)
                 if name not in best or row["requests_per_s"] > best[name]["requests_per_s"]:
                     best[name] = {"way": name, "tool_ms": tool_ms, "concurrency": concurrency, **row}
             for row in best.values():
@@ -178,10 +166,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", type=Path, default=Path("models/gptj-tools"))
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=["pause", "resubmit", "resubmit-no-reuse"])
     parser.add_argument("--concurrency", type=int, nargs="+", default=[32], help="requests under way at most")
-    parser.add_argument("--rate", type=float, help="requests that arrive a second; else a client waits for its answer")
     parser.add_argument("--calls", type=float, default=1.0, help="share of the requests that call the tool")
     parser.add_argument("--tool-ms", type=float, nargs="+", default=[200.0], help="what a call takes")
-    parser.add_argument("--real-tools", action="store_true", help="the calculator service; --tool-ms is not used")
     parser.add_argument("--requests", type=int, help="of a round; by default six for each that may be under way")
     parser.add_argument("--tokens", type=int, default=128, help="of a request on average: half to one and a half times")
     parser.add_argument("--context", type=int, default=0, help="tokens of text before each prompt")
@@ -191,8 +177,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
-    if options.real_tools:
-        options.tool_ms = [0.0]
     rows = asyncio.run(run(options))
     ratios = comparisons(rows)
     for name, ratio in ratios.items():

@@ -11,5 +11,6 @@
 - ``complete.py``: streams a completion; ``highlight.py`` finds calls in the text
 - ``tool_commands.py``: one call, and the table of tools
 - ``doctor.py``: the checks' frame; ``checks.py``: the checks
+- ``roles.py``: the packages of each role; ``checkout.py``: where the files beside the package are
 - ``console.py``: what all of them print with
 """

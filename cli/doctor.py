@@ -12,11 +12,9 @@ from typing import Final
 from rich.console import Console
 from rich.text import Text
 
+from cli.checkout import CHECKOUT
 from cli.checks import CHECKS, Finding
 from cli.console import printable
-
-CHECKOUT: Final = Path(__file__).parents[1]
-"""Where the project's files are, if this is a checkout and not an installed package."""
 
 _STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 

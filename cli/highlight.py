@@ -25,7 +25,7 @@ class CallHighlighter:
 
     Args:
         names: the tools' names; a bracket before any other word is plain text.
-        quoted_names: those whose input stands in double quotes.
+        quoted_names: those whose input is in double quotes.
     """
 
     def __init__(self, names: Collection[str], quoted_names: Collection[str]) -> None:

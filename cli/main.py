@@ -36,7 +36,8 @@ index = typer.Typer(
 )
 
 MODELS_HELP = """A folder with a Hugging Face checkpoint to serve: GPT-J, or another causal model that transformers
-    loads with plain attention and a key-value cache, such as Llama or GPT-2 (slower). By default models/gptj-tools."""
+    loads with plain attention and a key-value cache, such as Llama or GPT-2 (slower). By default the bundled
+    gptj-tools."""
 
 Url = Annotated[
     str | None,
@@ -102,8 +103,15 @@ def up(
     - `toolformer up --tools Calculator,Calendar --port 9000 --grpc-port 9001`
     - `TOOLFORMER_CALCULATOR_PORT=9101 toolformer up`
     """
-    from cli.components import gateway_component, load_registry, service_components, tool_names, tools_elsewhere
-    from cli.console import CommandError
+    from cli.components import (
+        gateway_component,
+        left_out,
+        load_registry,
+        service_components,
+        tool_names,
+        tools_elsewhere,
+    )
+    from cli.console import CommandError, printable
     from cli.up import up as run_until_stopped
 
     for option, given in (("--sample", sample), ("--grpc-port", grpc_port is not None)):
@@ -112,7 +120,9 @@ def up(
     chosen = None if tools is None else tool_names(tools)
     registry = load_registry(os.environ)
     components = service_components(registry, chosen, os.environ)
-    elsewhere = tools_elsewhere(registry, components, chosen is not None) if gateway else {}
+    for tool, reason in left_out(registry).items() if chosen is None else ():
+        typer.echo(f"toolformer: {tool} is left out: {printable(reason)}", err=True)
+    elsewhere = tools_elsewhere(registry, components) if gateway else {}
     if gateway:
         components.append(gateway_component(components, os.environ, port=port, grpc_port=grpc_port, model=model))
     if not components:
@@ -156,7 +166,7 @@ def complete(
     timeout: Annotated[float, typer.Option(min=0.1, metavar="SECONDS", help="How long the whole may take.")] = 120.0,
     url: Url = None,
 ) -> None:
-    """Complete a text, streamed from a running gateway; tool calls stand in the text in colour.
+    """Complete a text, streamed from a running gateway; tool calls are in the text in colour.
 
     Why a text is empty or cut, and which calls had no result, goes to standard error. The status is 0 for a
     completion, cut or not; 1 where there is none or it broke off; 2 for wrong options; 130 after Ctrl-C.
@@ -202,7 +212,7 @@ def complete(
 @app.command()
 def call(
     tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool's name in text, such as `Calculator`.")],
-    text: Annotated[str, typer.Argument(metavar="[INPUT]", help="What stands between the call's parentheses.")] = "",
+    text: Annotated[str, typer.Argument(metavar="[INPUT]", help="What is between the call's parentheses.")] = "",
     date: Date = None,
 ) -> None:
     """Call one tool and print its answer; without an answer, the reason goes to standard error and the status is 1.
@@ -230,6 +240,28 @@ def tools() -> None:
     from cli.tool_commands import show_tools
 
     asyncio.run(show_tools())
+
+
+@app.command("new-tool")
+def new_tool(
+    name: Annotated[str, typer.Argument(help="The tool's name in text, such as `Convert`.")],
+    out: Annotated[Path | None, typer.Option(help="The folder to write; by default the name in small letters.")] = None,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="Where its service listens.")] = 8110,
+) -> None:
+    """Write a tool of your own from a template: its service, its table for `TOOLFORMER_TOOLS`, its test, a Dockerfile.
+
+    Examples:
+
+    - `toolformer new-tool Convert`
+    - `toolformer new-tool Convert --out tools/convert --port 8200`
+    """
+    from cli.new_tool import write_tool
+
+    files = write_tool(name, out or Path(name.lower()), port)
+    folder = files[0].parent
+    typer.echo(f"wrote {', '.join(map(str, files))}\nedit `answer` in service.py and the table, then:")
+    typer.echo(f"  pytest {folder}\n  python {folder / 'service.py'}")
+    typer.echo(f"  TOOLFORMER_TOOLS={folder / 'tools.toml'} toolformer tools")
 
 
 @app.command()
@@ -320,14 +352,15 @@ _forward(
 )  # fmt: skip
 _forward(
     jobs, "corpus", "training_jobs.corpora.web", "Write or read plain texts, and keep for each tool what is worth it.",
-    "generate --help", "texts.jsonl --run RUN",
+    "generate --out WEB", "select WEB/*.json.gz --out C --language-id lid.176.ftz",
 )  # fmt: skip
 _forward(
-    jobs, "base", "training_jobs.corpora.base", "Texts and ids that the small base model is trained on.", "--out DIR"
-)
+    jobs, "base", "training_jobs.corpora.base", "Texts and ids that the small base model is trained on.",
+    "--out DIR --texts 45000",
+)  # fmt: skip
 _forward(
     jobs, "copying", "training_jobs.corpora.base.copying", "Whether a base model copies: if not, no call helps it.",
-    "--model models/base",
+    "models/base",
 )  # fmt: skip
 _forward(
     jobs, "demonstrations", "training_jobs.corpora.demonstrations", "Texts with known calls, executed and encoded.",
@@ -338,7 +371,7 @@ _forward(
     "From texts to C*: all stages, one after the other; or one: `run STAGE --on local|docker|k8s`.",
 )  # fmt: skip
 _forward(
-    jobs, "annotate", "training_jobs.annotate", "Ask a model where calls may stand in texts, and which.",
+    jobs, "annotate", "training_jobs.annotate", "Ask a model which calls help in texts, and where.",
     "--run RUN --model models/base", "--run RUN --model models/base --tools Calculator Calendar",
 )  # fmt: skip
 _forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.", "--run RUN")

@@ -204,7 +204,7 @@ class Supervisor:
         return {one.component.name: one.why_not_ready for one in self._supervised if not one.ready.is_set()}
 
     async def finished(self) -> None:
-        """Return when every component was given up.
+        """Return when every component has ended.
 
         Raises:
             ComponentError: one ended that the rest cannot do without.

@@ -20,59 +20,13 @@ from demo_world.geography import (
     subdivisions,
     with_article,
 )
-from demo_world.page import Page, bullets, listed, phrase
+from demo_world.page import PATTERNS, Page, bullets, listed, phrase
 from demo_world.titles import city_titles, country_titles, county_titles, state_titles, subdivision_titles
 
 _LISTED_CITIES: Final = 10
 
-_COUNTRY_WITH_CAPITAL: Final = (
-    "{name} lies in {continent}; its capital is {capital} and it has a population of {population}.",
-    "{name}, in {continent}, has {capital} as its capital and a population of {population}.",
-    "{name} has its capital at {capital}, belongs to {continent} and has a population of {population}.",
-)
-_COUNTRY_WITHOUT_CAPITAL: Final = (
-    "{name} belongs to {continent} and has a population of {population}.",
-    "{name} is counted as a part of {continent}; its population is {population}.",
-)
-_UNINHABITED: Final = (
-    "{name} belongs to {continent} and has no permanent population.",
-    "{name} is counted as a part of {continent}; there is no permanent population.",
-)
-_AREA: Final = (
-    "Its area is {area} square kilometres.",
-    "It covers an area of {area} square kilometres.",
-    "The area measures {area} square kilometres.",
-)
-_CURRENCY: Final = (
-    "The currency of {country} is the {currency} ({code}).",
-    "{country} uses the {currency} ({code}) as its currency.",
-    "In {country} the currency is the {currency} ({code}).",
-)
-_NEIGHBOURS: Final = (
-    "By land, {country} borders on its neighbours {neighbours}.",
-    "The neighbours of {country} are {neighbours}.",
-    "{country} shares borders with the neighbours {neighbours}.",
-)
-_LANGUAGES: Final = (
-    "Languages spoken in {country} include {languages}.",
-    "In {country} the languages are {languages}.",
-)
-_CODES: Final = (
-    "The country codes of {country} are {code} and {code3}.",
-    "{country} has the two-letter code {code} and the three-letter code {code3}.",
-)
-_STATE: Final = (
-    "{name} is a state of the United States whose largest city is {city}, with {population} inhabitants.",
-    "{name} is one of the states of the United States; its largest city is {city}, with {population} inhabitants.",
-)
-_COUNTY: Final = (
-    "{name} lies in the U.S. state of {state}; its federal county code is {fips}.",
-    "{name} belongs to {state} in the United States and has the federal county code {fips}.",
-)
-_SUBDIVISION: Final = (
-    "{name} is a subdivision of {country}, of the kind called {kind}, with the code {code}.",
-    "{name} ({code}) is one of the subdivisions of {country}; its kind is {kind}.",
-)
+_SAID: Final = PATTERNS["country"]
+_PART: Final = PATTERNS["part"]
 
 
 def continent_pages() -> Iterator[Page]:
@@ -154,13 +108,11 @@ def _continent(continent: Continent) -> Page:
 
 
 def _country_lead(country: Country) -> str:
-    patterns = _COUNTRY_WITH_CAPITAL if country.capital else _COUNTRY_WITHOUT_CAPITAL
-    if not country.population:
-        patterns = _UNINHABITED
+    known = "lead_with_capital" if country.capital else "lead"
     lead = phrase(
         country.name,
         "lead",
-        patterns,
+        _SAID[known if country.population else "uninhabited"],
         name=_sentence_start(country.in_text),
         continent=country.continent,
         capital=country.capital,
@@ -168,7 +120,8 @@ def _country_lead(country: Country) -> str:
     )
     if not country.area_km2:
         return lead
-    return f"{lead} {phrase(country.name, 'area', _AREA, area=f'{country.area_km2:,}')}"
+    area = phrase(country.name, "area", _SAID["area"], area=f"{country.area_km2:,}")
+    return f"{lead} {area}"
 
 
 def _largest_cities(homes: list[City]) -> tuple[str, ...]:
@@ -185,7 +138,7 @@ def _money(country: Country) -> tuple[str, ...]:
     sentence = phrase(
         country.name,
         "currency",
-        _CURRENCY,
+        _SAID["currency"],
         country=country.in_text,
         currency=country.currency_name,
         code=country.currency_code,
@@ -197,19 +150,21 @@ def _languages(country: Country) -> tuple[str, ...]:
     if not country.languages:
         return ()
     values = {"country": country.in_text, "languages": listed(country.languages)}
-    return (_sentence_start(phrase(country.name, "languages", _LANGUAGES, **values)),)
+    return (_sentence_start(phrase(country.name, "languages", _SAID["languages"], **values)),)
 
 
 def _borders(country: Country) -> tuple[str, ...]:
     if not country.neighbours:
         return (_sentence_start(f"{country.in_text} has no neighbours by land."),)
     neighbours = listed([with_article(name) for name in country.neighbours])
-    sentence = phrase(country.name, "neighbours", _NEIGHBOURS, country=country.in_text, neighbours=neighbours)
+    sentence = phrase(country.name, "neighbours", _SAID["neighbours"], country=country.in_text, neighbours=neighbours)
     return (_sentence_start(sentence),)
 
 
 def _codes(country: Country) -> str:
-    sentences = [phrase(country.name, "codes", _CODES, country=country.in_text, code=country.code, code3=country.code3)]
+    sentences = [
+        phrase(country.name, "codes", _SAID["codes"], country=country.in_text, code=country.code, code3=country.code3)
+    ]
     if country.tld:
         sentences.append(f"Its internet domain is {country.tld}.")
     if country.phone_code:
@@ -229,7 +184,9 @@ def _state(state: State, homes: list[City]) -> Page:
     title = state_titles()[state.code]
     own_counties = [county.name for county in counties() if county.state == state.name]
     largest = homes[0]
-    lead = phrase(title, "lead", _STATE, name=state.name, city=largest.name, population=f"{largest.population:,}")
+    lead = phrase(
+        title, "lead", _PART["state"], name=state.name, city=largest.name, population=f"{largest.population:,}"
+    )
     if state.code == "DC":
         lead = f"{state.name} is the federal district of the United States; its city is {largest.name}."
     return Page(
@@ -246,13 +203,13 @@ def _state(state: State, homes: list[City]) -> Page:
 
 
 def _county(county: County, title: str) -> Page:
-    lead = phrase(title, "lead", _COUNTY, name=county.name, state=county.state, fips=county.fips)
+    lead = phrase(title, "lead", _PART["county"], name=county.name, state=county.state, fips=county.fips)
     return Page(title=title, lead=(lead,), categories=(f"Counties of {county.state}",))
 
 
 def _subdivision(part: Subdivision, title: str) -> Page:
     country = with_article(part.country)
-    lead = phrase(title, "lead", _SUBDIVISION, name=part.name, country=country, kind=part.kind, code=part.code)
+    lead = phrase(title, "lead", _PART["subdivision"], name=part.name, country=country, kind=part.kind, code=part.code)
     lead = f"{lead} It is a part of {part.parent}." if part.parent else lead
     return Page(title=title, lead=(lead,), categories=(f"Subdivisions of {country}",))
 

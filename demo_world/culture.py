@@ -17,6 +17,8 @@ from babel.numbers import get_currency_name, get_currency_precision, get_currenc
 from demo_world.geography import Country, countries, countries_by_code, language_name
 
 _ENGLISH: Final = Locale("en")
+MONTHS: Final = tuple(str(name) for name in _ENGLISH.months["format"]["wide"].values())
+"""The English names of the months, January first."""
 _HOLIDAY_YEARS: Final = (2023, 2024, 2025, 2026)
 """A holiday on the same day of the same month in all of these is taken to have a fixed date."""
 

@@ -5,30 +5,13 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import Final
 
-from demo_world.culture import Currency, Holiday, Language, currencies, languages, public_holidays
+from demo_world.culture import MONTHS, Currency, Holiday, Language, currencies, languages, public_holidays
 from demo_world.geography import with_article
-from demo_world.page import Page, bullets, listed, phrase
+from demo_world.page import PATTERNS, Page, bullets, listed, phrase
 from demo_world.titles import currency_titles, language_titles
 
-_MONTHS: Final = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
 _LEAP_YEAR: Final = 2024
-
-_LANGUAGE: Final = (
-    "{name} is a language spoken in {countries}.",
-    "{name} is a language that is spoken in {countries}.",
-    "{name}, a language, is spoken in {countries}.",
-)
-_UNPLACED_LANGUAGE: Final = (
-    "{name} is a language with the code {code}.",
-    "{name} is a language whose code is {code}.",
-)
-_CURRENCY: Final = (
-    "The {name} ({code}) is the currency of {countries}.",
-    "The {name}, with the code {code}, is the currency used in {countries}.",
-)
+_SAID: Final = PATTERNS["culture"]
 
 
 def language_pages() -> Iterator[Page]:
@@ -66,9 +49,9 @@ def day_pages() -> Iterator[Page]:
 def _language(language: Language, title: str) -> Page:
     shown = [with_article(name) for name in language.countries]
     if shown:
-        lead = phrase(title, "lead", _LANGUAGE, name=language.name, countries=listed(shown))
+        lead = phrase(title, "lead", _SAID["language"], name=language.name, countries=listed(shown))
     else:
-        lead = phrase(title, "lead", _UNPLACED_LANGUAGE, name=language.name, code=language.code)
+        lead = phrase(title, "lead", _SAID["unplaced_language"], name=language.name, code=language.code)
     writing = []
     if language.script:
         writing.append(f"{language.name} is usually written in the script called {language.script}.")
@@ -86,7 +69,7 @@ def _language(language: Language, title: str) -> Page:
 
 def _currency(currency: Currency, title: str) -> Page:
     places = listed([with_article(name) for name in currency.countries])
-    lead = phrase(title, "lead", _CURRENCY, name=currency.name, code=currency.code, countries=places)
+    lead = phrase(title, "lead", _SAID["currency"], name=currency.name, code=currency.code, countries=places)
     digits = "no decimals" if not currency.decimals else f"{currency.decimals} decimals"
     details = f"Amounts in {currency.plural} are written with {digits}; the number code is {currency.number}."
     if currency.symbol != currency.code:
@@ -100,13 +83,13 @@ def _holidays_of(days: list[Holiday]) -> Page:
     return Page(
         title=f"Public holidays in {country}",
         lead=(f"In {country}, {counted} fall on the same date every year.",),
-        sections=(("Dates", bullets(f"{day.name}: {_MONTHS[day.month - 1]} {day.day}" for day in days)),),
+        sections=(("Dates", bullets(f"{day.name}: {MONTHS[day.month - 1]} {day.day}" for day in days)),),
         categories=("Public holidays",),
     )
 
 
 def _day(day: date, holidays: list[Holiday]) -> Page:
-    title = f"{_MONTHS[day.month - 1]} {day.day}"
+    title = f"{MONTHS[day.month - 1]} {day.day}"
     in_leap_years = day.timetuple().tm_yday
     if (day.month, day.day) == (2, 29):
         lead = f"{title} is day {in_leap_years} of a leap year; other years do not have it."

@@ -10,17 +10,14 @@ Records are frozen, loaders are cached, and their order is the same in every pro
 from demo_world.culture import Currency, Holiday, Language, currencies, languages, public_holidays
 from demo_world.geography import (
     City,
-    Continent,
     Country,
     County,
     State,
     Subdivision,
     cities,
-    continents,
     counties,
     countries,
     countries_by_code,
-    language_name,
     states,
     subdivisions,
     with_article,
@@ -29,7 +26,6 @@ from demo_world.titles import unique_cities
 
 __all__ = [
     "City",
-    "Continent",
     "Country",
     "County",
     "Currency",
@@ -38,12 +34,10 @@ __all__ = [
     "State",
     "Subdivision",
     "cities",
-    "continents",
     "counties",
     "countries",
     "countries_by_code",
     "currencies",
-    "language_name",
     "languages",
     "public_holidays",
     "states",

@@ -134,6 +134,12 @@ class City:
         """The country's name as it stands inside an English sentence."""
         return with_article(self.country)
 
+    @property
+    def coordinates(self) -> tuple[str, str]:
+        """Latitude and longitude as pages write them: `46.05° N` and `14.51° E`."""
+        north = f"{abs(self.latitude):.2f}° {'N' if self.latitude >= 0 else 'S'}"
+        return north, f"{abs(self.longitude):.2f}° {'E' if self.longitude >= 0 else 'W'}"
+
 
 def with_article(name: str) -> str:
     """`name` of a country or territory with "the" where English asks for it."""

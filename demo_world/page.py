@@ -2,9 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from demo_world.splits import stable_hash
+from demo_world.tables import read
+
+PATTERNS: Final = read("pages", dict[str, dict[str, tuple[str, ...]]])
+"""What pages say, by their kind and the sentence's."""
 
 
 @dataclass(frozen=True, slots=True)

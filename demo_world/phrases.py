@@ -1,6 +1,6 @@
 """Parallel phrases: sentences in twelve languages with their English, made of CLDR's names, dates, numbers and units.
 
-A phrase is a meaning (one pattern a language, :mod:`demo_world.phrases_patterns`) and the values of its slots. Meaning
+A phrase is a meaning (one pattern a language, ``tables/phrases.toml``) and the values of its slots. Meaning
 and values together are a composition; a composition is held out or trained on as a whole, in all languages at once, so
 that no language tells another what is held out. The words themselves are not held out: nobody can translate the name of
 a country they have never seen.
@@ -18,30 +18,28 @@ from typing import Any, Final
 from babel import Locale
 
 from demo_world import phrases_values as values
-from demo_world.phrases_patterns import ENGLISH, PATTERNS
 from demo_world.splits import is_held_out
+from demo_world.tables import read
 
 ENGLISH_CODE: Final = "eng_Latn"
-LOCALES: Final[Mapping[str, str]] = {
-    "eng_Latn": "en",
-    "spa_Latn": "es",
-    "fra_Latn": "fr",
-    "deu_Latn": "de",
-    "ita_Latn": "it",
-    "por_Latn": "pt",
-    "nld_Latn": "nl",
-    "pol_Latn": "pl",
-    "rus_Cyrl": "ru",
-    "tur_Latn": "tr",
-    "zho_Hans": "zh_Hans",
-    "jpn_Jpan": "ja",
-    "arb_Arab": "ar",
-}
-"""CLDR's name of each language, English among them, by FLORES-200 code."""
-LANGUAGES: Final = tuple(PATTERNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """How a language says each meaning; ``locale`` is CLDR's name of it, ``who_wrote`` asks who wrote ``{foreign}``."""
+
+    locale: str
+    patterns: Mapping[str, str]
+    who_wrote: str = ""
+
+
+WORDINGS: Final = read("phrases", dict[str, Wording])
+"""By FLORES-200 code, what each language says, English among them."""
+LANGUAGES: Final = tuple(code for code in WORDINGS if code != ENGLISH_CODE)
 """The languages that phrases are translated from, as FLORES-200 codes."""
 
-_MEANINGS: Final = tuple(ENGLISH)
+_ENGLISH: Final = WORDINGS[ENGLISH_CODE].patterns
+_MEANINGS: Final = tuple(_ENGLISH)
 _SPLIT: Final = "phrase"
 _SPACES: Final = str.maketrans({"\u00a0": " ", "\u202f": " "})
 
@@ -74,17 +72,15 @@ class Composition:
         Raises:
             KeyError: no patterns are written in that language.
         """
-        return Phrase(self._text(PATTERNS[language], language), language, self._english())
-
-    def _english(self) -> str:
         # CLDR sets narrow spaces, as in 9:30 AM; a reader of plain English text expects plain ones.
-        return self._text(ENGLISH, ENGLISH_CODE).translate(_SPACES)
+        return Phrase(self._text(language), language, self._text(ENGLISH_CODE).translate(_SPACES))
 
-    def _text(self, patterns: Mapping[str, str], language: str) -> str:
-        locale = Locale.parse(LOCALES[language])
+    def _text(self, language: str) -> str:
+        wording = WORDINGS[language]
+        locale = Locale.parse(wording.locale)
         shown = {name: values.KINDS[_kind(name)].show(value, locale) for name, value in self.slots}
         # An abbreviation at a sentence's end brings its own full stop, as in Russian 2026 г.
-        return patterns[self.meaning].format_map(shown).replace("..", ".")
+        return wording.patterns[self.meaning].format_map(shown).replace("..", ".")
 
 
 def compositions(seed: int, *, held_out: bool) -> Iterator[Composition]:
@@ -121,7 +117,7 @@ def lexicon(language: str) -> Iterator[Phrase]:
 
     No composition, so never held out: this is where a model may learn the words.
     """
-    locale, english = Locale.parse(LOCALES[language]), Locale.parse("en")
+    locale, english = Locale.parse(WORDINGS[language].locale), Locale.parse("en")
     for kind, entries in values.NAMES.items():
         show: Callable[[Any, Locale], str] = values.KINDS[kind].show
         for entry in entries:
@@ -130,7 +126,7 @@ def lexicon(language: str) -> Iterator[Phrase]:
 
 def _draw(rng: random.Random, meaning: str) -> Composition:
     slots: dict[str, Any] = {}
-    for name in _slot_names(ENGLISH[meaning]):
+    for name in _slot_names(_ENGLISH[meaning]):
         kind = values.KINDS[_kind(name)]
         value = kind.draw(rng)
         while value in slots.values():  # two countries of one journey differ

@@ -17,31 +17,21 @@ from babel.lists import format_list
 from babel.numbers import format_currency, format_decimal, format_percent, get_currency_name
 from babel.units import format_unit
 
-_UNITS: Final[Mapping[str, Sequence[str]]] = {
-    "length": ("length-centimeter", "length-meter"),
-    "distance": ("length-meter", "length-kilometer", "length-mile"),
-    "mass": ("mass-gram", "mass-kilogram"),
-    "volume": ("volume-milliliter", "volume-liter"),
-    "duration": ("duration-minute", "duration-hour"),
-    "area": ("area-square-meter", "area-square-kilometer", "area-hectare"),
-    "temperature": ("temperature-celsius", "temperature-fahrenheit"),
-    "speed": ("speed-kilometer-per-hour", "speed-mile-per-hour"),
-}
-# Two is the least: several patterns want their number in the plural.
-_MOST: Final = {"temperature": 120, "speed": 200, "duration": 90}
-_MOST_OF_A_UNIT: Final = 999
+from demo_world.tables import read
 
-_CURRENCIES: Final = (
-    "USD", "EUR", "GBP", "JPY", "CNY", "INR", "BRL", "RUB", "TRY", "PLN", "CHF", "SEK", "NOK", "DKK", "CZK", "HUF",
-    "RON", "MXN", "CAD", "AUD", "NZD", "ZAR", "EGP", "KRW", "THB", "ARS", "CLP", "COP", "UAH", "ISK",
-)  # fmt: skip
-_LANGUAGES: Final = (
-    "af", "am", "ar", "az", "be", "bg", "bn", "bs", "ca", "cs", "cy", "da", "de", "el", "en", "es", "et", "eu", "fa",
-    "fi", "fr", "ga", "gl", "gu", "he", "hi", "hr", "hu", "hy", "id", "is", "it", "ja", "ka", "kk", "km", "kn", "ko",
-    "ky", "lo", "lt", "lv", "mk", "ml", "mn", "mr", "ms", "mt", "my", "ne", "nl", "pa", "pl", "ps", "pt", "ro", "ru",
-    "sk", "sl", "so", "sq", "sr", "sv", "sw", "ta", "te", "th", "tr", "uk", "ur", "uz", "vi", "yo", "zh", "zu",
-)  # fmt: skip
+_MOST_OF_A_UNIT: Final = 999
 _BRACKETS: Final = "()（）["
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    currencies: tuple[str, ...]
+    languages: tuple[str, ...]
+    units: Mapping[str, tuple[str, ...]]
+    most: Mapping[str, int]
+
+
+_TABLE: Final = read("values", _Table)
 
 
 @dataclass(frozen=True)
@@ -74,13 +64,14 @@ def _some_of(names: Sequence[str]) -> Callable[[random.Random], tuple[str, ...]]
 
 
 def _number(rng: random.Random, most: int = 999_999) -> int:
-    """Every length of number is equally likely, so that short ones are not rare."""
+    """Every length of number is equally likely, so that short ones are not rare. Two is the least: several patterns
+    want their number in the plural."""
     digits = rng.randint(1, len(str(most)))
     return rng.randint(max(2, 10 ** (digits - 1)), min(most, 10**digits - 1))
 
 
 def _quantity(kind: str) -> Kind:
-    units, most = _UNITS[kind], _MOST.get(kind, _MOST_OF_A_UNIT)
+    units, most = _TABLE.units[kind], _TABLE.most.get(kind, _MOST_OF_A_UNIT)
     return Kind(lambda rng: (_number(rng, most), rng.choice(units)), _show_quantity)
 
 
@@ -149,10 +140,10 @@ def _time(rng: random.Random) -> datetime.time:
 KINDS: Final[Mapping[str, Kind]] = {
     "country": Kind(_any_of(_COUNTRIES), _show_country),
     "countries": Kind(_some_of(_COUNTRIES), _show_list(_show_country)),
-    "language": Kind(_any_of(_LANGUAGES), _show_language),
-    "languages": Kind(_some_of(_LANGUAGES), _show_list(_show_language)),
-    "currency": Kind(_any_of(_CURRENCIES), _show_currency),
-    "money": Kind(lambda rng: (_number(rng, 99_999), rng.choice(_CURRENCIES)), _show_money),
+    "language": Kind(_any_of(_TABLE.languages), _show_language),
+    "languages": Kind(_some_of(_TABLE.languages), _show_list(_show_language)),
+    "currency": Kind(_any_of(_TABLE.currencies), _show_currency),
+    "money": Kind(lambda rng: (_number(rng, 99_999), rng.choice(_TABLE.currencies)), _show_money),
     "number": Kind(_number, lambda value, locale: format_decimal(value, locale=locale)),
     "year": Kind(lambda rng: rng.randint(1950, 2049), lambda value, _: str(value)),
     "percent": Kind(lambda rng: rng.randint(2, 99), lambda value, locale: format_percent(value / 100, locale=locale)),
@@ -162,14 +153,14 @@ KINDS: Final[Mapping[str, Kind]] = {
     "monthname": Kind(lambda rng: rng.randint(1, 12), _show_month_name),
     "weekday": Kind(lambda rng: rng.randrange(7), _show_weekday),
     "time": Kind(_time, lambda time, locale: format_time(time, "short", locale=locale)),
-    **{kind: _quantity(kind) for kind in _UNITS},
+    **{kind: _quantity(kind) for kind in _TABLE.units},
 }
 """By its name in patterns, every kind of slot."""
 
 NAMES: Final[Mapping[str, Sequence[Any]]] = {
     "country": _COUNTRIES,
-    "language": _LANGUAGES,
-    "currency": _CURRENCIES,
+    "language": _TABLE.languages,
+    "currency": _TABLE.currencies,
     "weekday": range(len(calendar.day_name)),
     "monthname": range(1, 13),
 }

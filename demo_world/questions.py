@@ -8,14 +8,15 @@ training; its page stays in the encyclopedia, since finding it is what is tested
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Final, Literal, TypeVar
+from typing import Any, Final, Generic, Literal, TypeVar
 
 from demo_world import facts
 from demo_world.city_pages import capital_cities, distance_km
-from demo_world.questions_phrasings import PHRASINGS
+from demo_world.culture import MONTHS
+from demo_world.relations import RELATIONS, Fact
 from demo_world.splits import is_held_out, stable_hash
 from demo_world.titles import (
     city_titles,
@@ -33,11 +34,6 @@ SPLITS: Final[tuple[Split, ...]] = ("held-out entities", "held-out phrasings")
 """``held-out entities``: the entity is new, the phrasing known. ``held-out phrasings``: both are new."""
 
 HELD_OUT_PHRASINGS_PERCENT: Final = 15.0
-_MONTHS: Final = (
-    "January", "February", "March", "April", "May", "June",
-    "July", "August", "September", "October", "November", "December",
-)  # fmt: skip
-
 ThingT = TypeVar("ThingT")
 
 
@@ -52,23 +48,15 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """What a question is made of: the page's title, the entity's name in a sentence, the relation (``city
-    population``) and the answer (empty: none)."""
-
-    title: str
-    entity: str
-    relation: str
-    answer: str
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """One kind of entity: its share of the questions, how many there are on a side, and a fact about the n-th."""
+class _Kind(Generic[ThingT]):
+    """One kind of entity: its share of the questions, the split's name of it, those that have a page, the key that
+    splits them, and a fact about one."""
 
     share: float
-    count: Callable[[bool], int]
-    fact: Callable[[random.Random, int, bool], Fact]
+    name: str
+    things: Callable[[], Iterable[ThingT]]
+    key: Callable[[ThingT], str]
+    fact: Callable[[random.Random, ThingT], Fact]
 
 
 def question(number: int, *, seed: int = 0) -> Question:
@@ -96,7 +84,7 @@ def phrasings(relation: str, *, held_out: bool) -> tuple[str, ...]:
     """
     return tuple(
         phrasing
-        for phrasing in PHRASINGS[relation]
+        for phrasing in RELATIONS[relation].questions
         if is_held_out("question phrasing", phrasing, percent=HELD_OUT_PHRASINGS_PERCENT) is held_out
     )
 
@@ -105,7 +93,7 @@ def draw_fact(rng: random.Random, *, held_out: bool) -> Fact:
     """A fact with an answer about an entity of the wanted side; common kinds of question are drawn more often."""
     while True:
         kind = rng.choices(_KINDS, weights=[kind.share for kind in _KINDS])[0]
-        fact = kind.fact(rng, rng.randrange(kind.count(held_out)), held_out)
+        fact = kind.fact(rng, rng.choice(_side(kind, held_out)))
         if fact.answer:
             return fact
 
@@ -123,14 +111,9 @@ def _draw(rng: random.Random, *, held_out: bool, held_out_phrasing: bool) -> Que
             return Question(ask(rng.choice(known), fact), fact.answer, fact.title, fact.relation)
 
 
-def _side(things: Sequence[ThingT], kind: str, key: Callable[[ThingT], str], held_out: bool) -> tuple[ThingT, ...]:
-    return tuple(thing for thing in things if is_held_out(kind, key(thing)) is held_out)
-
-
 @cache
-def _cities(held_out: bool) -> tuple[facts.City, ...]:
-    titled = [city for city in facts.cities() if city.key in city_titles()]
-    return _side(titled, "city", lambda city: city.name, held_out)
+def _side(kind: _Kind[Any], held_out: bool) -> tuple[Any, ...]:
+    return tuple(thing for thing in kind.things() if is_held_out(kind.name, kind.key(thing)) is held_out)
 
 
 @cache
@@ -143,8 +126,7 @@ def _ranks() -> dict[str, int]:
     return ranks
 
 
-def _city_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
-    city = _cities(held_out)[number]
+def _city_fact(rng: random.Random, city: facts.City) -> Fact:
     title = city_titles()[city.key]
     country = facts.countries_by_code()[city.country_code]
     capital = capital_cities().get(city.country_code)
@@ -169,19 +151,11 @@ def _city_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
         case "distance":
             answer = f"{round(distance_km(city, capital)):,}" if capital and city is not capital else ""
         case "coordinates":
-            north = f"{abs(city.latitude):.2f}° {'N' if city.latitude >= 0 else 'S'}"
-            answer = f"{north}, {abs(city.longitude):.2f}° {'E' if city.longitude >= 0 else 'W'}"
+            answer = ", ".join(city.coordinates)
     return Fact(title, title, f"city {relation}", answer)
 
 
-@cache
-def _countries(held_out: bool) -> tuple[facts.Country, ...]:
-    titled = [country for country in facts.countries() if country.code in country_titles()]
-    return _side(titled, "country", lambda country: country.name, held_out)
-
-
-def _country_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
-    country = _countries(held_out)[number]
+def _country_fact(rng: random.Random, country: facts.Country) -> Fact:
     answers = {
         "population": f"{country.population:,}" if country.population else "",
         "capital": country.capital or "",
@@ -197,11 +171,6 @@ def _country_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
 
 
 @cache
-def _states(held_out: bool) -> tuple[facts.State, ...]:
-    return _side([state for state in facts.states() if state.code != "DC"], "state", lambda state: state.name, held_out)
-
-
-@cache
 def _largest_cities() -> dict[str, str]:
     """The name of each US state's most populous city, by the state's name."""
     largest: dict[str, str] = {}
@@ -211,8 +180,7 @@ def _largest_cities() -> dict[str, str]:
     return largest
 
 
-def _state_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
-    state = _states(held_out)[number]
+def _state_fact(rng: random.Random, state: facts.State) -> Fact:
     relation, answer = rng.choice(
         [("largest city", _largest_cities().get(state.name, "")), ("postal abbreviation", state.code)]
     )
@@ -220,26 +188,12 @@ def _state_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
     return Fact(title, title, f"state {relation}", answer if state.name in _largest_cities() else "")
 
 
-@cache
-def _counties(held_out: bool) -> tuple[facts.County, ...]:
-    titled = [county for county in facts.counties() if county.fips in county_titles()]
-    return _side(titled, "county", lambda county: county.fips, held_out)
-
-
-def _county_fact(_: random.Random, number: int, held_out: bool) -> Fact:
-    county = _counties(held_out)[number]
+def _county_fact(_: random.Random, county: facts.County) -> Fact:
     title = county_titles()[county.fips]
     return Fact(title, title, "county code", county.fips)  # the title itself names the state
 
 
-@cache
-def _subdivisions(held_out: bool) -> tuple[facts.Subdivision, ...]:
-    titled = [part for part in facts.subdivisions() if part.code in subdivision_titles()]
-    return _side(titled, "subdivision", lambda part: part.code, held_out)
-
-
-def _subdivision_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
-    part = _subdivisions(held_out)[number]
+def _subdivision_fact(rng: random.Random, part: facts.Subdivision) -> Fact:
     title = subdivision_titles()[part.code]
     relation, answer = rng.choice(
         [("country", facts.with_article(part.country)), ("kind", part.kind), ("code", part.code)]
@@ -248,53 +202,43 @@ def _subdivision_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
     return Fact(title, title, f"subdivision {relation}", "" if "(" in title and relation != "code" else answer)
 
 
-@cache
-def _languages(held_out: bool) -> tuple[facts.Language, ...]:
-    return _side(facts.languages(), "language", lambda language: language.name, held_out)
-
-
-def _language_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
-    language = _languages(held_out)[number]
+def _language_fact(rng: random.Random, language: facts.Language) -> Fact:
     relation, answer = rng.choice([("script", language.script or ""), ("code", language.code)])
     return Fact(language_titles()[language.code], language.name, f"language {relation}", answer)
 
 
-@cache
-def _currencies(held_out: bool) -> tuple[facts.Currency, ...]:
-    titled = [currency for currency in facts.currencies() if currency.code in currency_titles()]
-    return _side(titled, "currency", lambda currency: currency.name, held_out)
-
-
-def _currency_fact(rng: random.Random, number: int, held_out: bool) -> Fact:
-    currency = _currencies(held_out)[number]
+def _currency_fact(rng: random.Random, currency: facts.Currency) -> Fact:
     relation, answer = rng.choice([("code", currency.code), ("number", str(currency.number))])
     return Fact(currency_titles()[currency.code], f"the {currency.name}", f"currency {relation}", answer)
 
 
-@cache
-def _holidays(held_out: bool) -> tuple[facts.Holiday, ...]:
+def _holidays() -> list[facts.Holiday]:
     """Holidays that fall on one day of the year in their country."""
     named: dict[tuple[str, str], list[facts.Holiday]] = {}
     for holiday in facts.public_holidays():
         named.setdefault((holiday.country, holiday.name), []).append(holiday)
-    single = [days[0] for days in named.values() if len(days) == 1]
-    return _side(single, "holiday", lambda holiday: f"{holiday.name}, {holiday.country}", held_out)
+    return [days[0] for days in named.values() if len(days) == 1]
 
 
-def _holiday_fact(_: random.Random, number: int, held_out: bool) -> Fact:
-    holiday = _holidays(held_out)[number]
+def _holiday_fact(_: random.Random, holiday: facts.Holiday) -> Fact:
     entity = f"{holiday.name} in {facts.with_article(holiday.country)}"
-    day = f"{_MONTHS[holiday.month - 1]} {holiday.day}"
+    day = f"{MONTHS[holiday.month - 1]} {holiday.day}"
     return Fact(f"Public holidays in {facts.with_article(holiday.country)}", entity, "holiday date", day)
 
 
-_KINDS: Final = (
-    _Kind(0.58, lambda held_out: len(_cities(held_out)), _city_fact),
-    _Kind(0.20, lambda held_out: len(_countries(held_out)), _country_fact),
-    _Kind(0.03, lambda held_out: len(_states(held_out)), _state_fact),
-    _Kind(0.05, lambda held_out: len(_counties(held_out)), _county_fact),
-    _Kind(0.05, lambda held_out: len(_subdivisions(held_out)), _subdivision_fact),
-    _Kind(0.03, lambda held_out: len(_languages(held_out)), _language_fact),
-    _Kind(0.03, lambda held_out: len(_currencies(held_out)), _currency_fact),
-    _Kind(0.03, lambda held_out: len(_holidays(held_out)), _holiday_fact),
-)
+_KINDS: Final[tuple[_Kind[Any], ...]] = (
+    _Kind(0.58, "city", lambda: [one for one in facts.cities() if one.key in city_titles()],
+          lambda city: city.name, _city_fact),
+    _Kind(0.20, "country", lambda: [one for one in facts.countries() if one.code in country_titles()],
+          lambda country: country.name, _country_fact),
+    _Kind(0.03, "state", lambda: [one for one in facts.states() if one.code != "DC"],
+          lambda state: state.name, _state_fact),
+    _Kind(0.05, "county", lambda: [one for one in facts.counties() if one.fips in county_titles()],
+          lambda county: county.fips, _county_fact),
+    _Kind(0.05, "subdivision", lambda: [one for one in facts.subdivisions() if one.code in subdivision_titles()],
+          lambda part: part.code, _subdivision_fact),
+    _Kind(0.03, "language", facts.languages, lambda language: language.name, _language_fact),
+    _Kind(0.03, "currency", lambda: [one for one in facts.currencies() if one.code in currency_titles()],
+          lambda currency: currency.name, _currency_fact),
+    _Kind(0.03, "holiday", _holidays, lambda holiday: f"{holiday.name}, {holiday.country}", _holiday_fact),
+)  # fmt: skip

@@ -6,11 +6,11 @@ import os
 import sys
 from typing import NoReturn
 
-from http_api import configure_logging, listen, serve
 from inference_gateway.app import create_app
 from inference_gateway.backends.loading import backend_loader
 from inference_gateway.settings import GatewaySettings, SettingsError
 from toolformer.cache_settings import CacheSettings
+from toolformer.http_api import configure_logging, listen, serve
 from toolformer.result_cache import CacheConfigError
 from toolformer.tools import ToolConfigError, ToolRegistry
 
@@ -31,7 +31,7 @@ def main() -> NoReturn:
         sys.exit(2)
     configure_logging(settings.log_level, settings.log_format)
     if settings.grpc_port is not None:
-        # Taken again when the app starts; a port that somebody uses is told of in one line, as the other port is.
+        # Taken again when the app starts; a port that somebody uses is reported in one line, as the other port is.
         listen(settings.host, settings.grpc_port).close()
     rpc = app.state.grpc_server
     on_drain = rpc.drain if rpc else lambda: None

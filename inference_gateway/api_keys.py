@@ -78,7 +78,7 @@ class ApiKeys:
             await asyncio.sleep(RELOAD_SECONDS)
             try:
                 changed = await asyncio.to_thread(self._reload, self._file)
-            except ApiKeyError as error:
+            except Exception as error:  # also what says that no thread can be started: keys are watched on
                 if str(error) != trouble:
                     trouble = str(error)
                     logger.error(
@@ -89,7 +89,7 @@ class ApiKeys:
                     )
                 continue
             if changed:
-                logger.info("read the API keys anew: there are %d", len(self._keys))
+                logger.info("read the API keys again: there are %d", len(self._keys))
             elif trouble:
                 logger.info("%s can be read again; it holds what it held", self._file)
             trouble = ""

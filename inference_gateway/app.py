@@ -8,13 +8,13 @@ from collections.abc import AsyncIterator, Callable
 from fastapi import FastAPI
 from prometheus_client import CollectorRegistry
 
-from http_api import Tracing
 from inference_gateway.api_keys import ApiKeyError, ApiKeys
 from inference_gateway.backends.base import Backend
 from inference_gateway.http.http_app import http_app
 from inference_gateway.quotas import Quotas
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
+from toolformer.http_api import Tracing
 from toolformer.result_cache import ResultCache
 from toolformer.tools import ToolRegistry
 

@@ -24,7 +24,24 @@ class VocabularyTokenizer(Tokenizer, Protocol):
 
 
 class PromptTokenizer(VocabularyTokenizer, Protocol):
-    """One that can tell that a text is too long without encoding it."""
+    """What prompts, chats and clients that count tokens need of one besides."""
+
+    @property
+    def special_tokens(self) -> Mapping[str, int]:
+        """The special tokens, as they are written, and their ids."""
+        ...
+
+    def encode_with_special_tokens(self, text: str) -> list[int]:
+        """Ids of ``text`` and of what the tokenizer puts around one."""
+        ...
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Text of ``ids``; bytes that form no character become U+FFFD."""
+        ...
+
+    def written(self, token_id: int) -> str:
+        """The token as the vocabulary's file writes it."""
+        ...
 
     def fewest_tokens(self, text: str) -> int:
         """No encoding of ``text`` has fewer tokens."""

@@ -10,8 +10,8 @@ import asyncio
 import datetime as dt
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
-from typing import Protocol
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from typing import Literal, Protocol
 
 from opentelemetry.trace import NoOpTracer, Tracer
 
@@ -24,7 +24,6 @@ from inference_gateway.core import (
     Event,
     ToolCallRecord,
 )
-from inference_gateway.early_dispatch import EarlyCall, SawEarly
 from inference_gateway.spans import CompletionSpans, trace_headers
 from toolformer.api_call import ApiCall, splice_result
 from toolformer.tool_client import ToolResult
@@ -148,3 +147,41 @@ class Completer:
             session.give_up()
         seconds = time.monotonic() - began
         return ToolCallRecord(waited.call.tool, waited.call.input, output, error, waited.offset, 1000 * seconds)
+
+
+SawEarly = Callable[[str, Literal["used", "wasted"]], None]
+"""Told of each early call's tool, and whether its answer was used."""
+
+
+class EarlyCall:
+    """The early call of one completion: at most one at a time, for there is at most one open call.
+
+    Once a call's closing parenthesis is written, only ``->`` is missing. A pure tool may then be called at the risk of
+    an answer that nobody wants, beside the steps that it takes to write the arrow.
+    """
+
+    def __init__(self, saw: SawEarly) -> None:
+        self._saw = saw
+        self._call: ApiCall | None = None
+        self._task: asyncio.Task[ToolResult] | None = None
+
+    def begin(self, call: ApiCall, answering: Coroutine[None, None, ToolResult]) -> None:
+        """Start ``call``; an earlier one that was not taken is dropped."""
+        self.drop()
+        self._call, self._task = call, asyncio.create_task(answering, name="early tool call")
+
+    def take(self, call: ApiCall) -> asyncio.Task[ToolResult] | None:
+        """The running or finished call, if it is this one."""
+        if call != self._call:
+            self.drop()
+            return None
+        task, self._call, self._task = self._task, None, None
+        self._saw(call.tool, "used")
+        return task
+
+    def drop(self) -> None:
+        """Nobody wants the answer any more."""
+        if self._call is not None and self._task is not None:
+            self._task.cancel()
+            self._saw(self._call.tool, "wasted")
+        self._call = self._task = None

@@ -83,7 +83,7 @@ class CompletionRequest:
 
     ``logprobs`` asks for the log probability of each shown token and of that many most likely ones at its place;
     ``prompt_logprobs`` asks the same of the prompt's tokens. ``plain`` serves the bare model: no call is looked for,
-    made or banned; a gateway that stands in front of this one asks for that. Every token is then told, the end of the
+    made or banned; a gateway that is in front of this one asks for that. Every token is then told, the end of the
     text and one that ends inside a character too. ``early_dispatch`` calls pure tools as soon as a call's parenthesis
     closes, before ``->``."""
 
@@ -128,8 +128,8 @@ class TokenLogprob:
 class ToolCallRecord:
     """One call as reported to the client in ``tool_calls``.
 
-    Exactly one of ``output`` and ``error`` is set. ``offset`` is where the call stands (or, for a failed call,
-    would have stood) in the completion's text, in characters. A failed call leaves nothing in the text."""
+    Exactly one of ``output`` and ``error`` is set. ``offset`` is where the call is (or, for a failed call,
+    would have been) in the completion's text, in characters. A failed call leaves nothing in the text."""
 
     tool: str
     input: str

@@ -94,7 +94,7 @@ class _OpenCall:
     """Index, in the completion, of the token that holds the opening bracket."""
     snapshot: _Snapshot
     before_arrow: TextState
-    """The text's state before the newest token, from which on it is read anew if more than ``->`` came with it."""
+    """The text's state before the newest token, from which on it is read again if more than ``->`` came with it."""
     before: str
     """Text that is not the call's but must wait with it, since it came in the same token as the bracket."""
     opening: str
@@ -276,7 +276,7 @@ class DecodingMachine:
         actions: list[Action] = []
         if self.phase is Phase.CALL and self._open is not None and self._is_attempt(self._open):
             self._refuse(actions, "unfinished_call", "the model's length was reached inside the call")
-        elif self.phase is not Phase.PAUSED:  # else the result will not fit, and the call is given up for that
+        elif self.phase is not Phase.PAUSED:  # else the result will not fit, and the call is dropped for that
             actions = self.finish("length")
         return actions
 

@@ -8,9 +8,10 @@ from typing import Final, Literal, Self
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from http_api import LogFormat
+from toolformer.http_api import LogFormat
+from toolformer.model_files.home import BUNDLED_MODELS
 
-BUNDLED_MODEL: Final = Path(__file__).parents[1] / "models" / "gptj-tools"
+BUNDLED_MODEL: Final = BUNDLED_MODELS / "gptj-tools"
 """The small GPT-J that comes with the project."""
 
 _PREFIX: Final = "TOOLFORMER_GATEWAY_"
@@ -32,6 +33,11 @@ class GatewaySettings(BaseSettings):
     model_name: str | None = Field(None, min_length=1, description="its name for clients; by default the directory's")
     model_description: str | None = Field(
         None, description="what it is and knows, for people; by default what its directory's description.txt says"
+    )
+    chat_template: str = Field(
+        "model",
+        min_length=1,
+        description="how messages become a prompt: model (its own template), off, plain, or a file with a template",
     )
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="cpu, cuda or cuda:<number>")
     dtype: Literal["float32", "bfloat16"] = "float32"

@@ -67,7 +67,7 @@ class TokenText:
         self._decoded = state.decoded
 
     def hide(self, offset: int) -> None:
-        """What begins at ``offset`` will never be shown; what comes next stands there."""
+        """What begins at ``offset`` will never be shown; what comes next is there."""
         while self._waiting and self._waiting[-1][0].offset >= offset:
             self._waiting.pop()
         if self._waiting and self._waiting[-1][1] > offset:

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -98,8 +97,10 @@ def _read_weights(directory: Path) -> dict[str, Tensor]:
                 merged |= torch.load(path, map_location="cpu", mmap=zipfile.is_zipfile(path), weights_only=True)
         except FileNotFoundError:
             raise CheckpointError(f"{path} is missing though the index names it: fetch the checkpoint again") from None
-        except (SafetensorError, RuntimeError, ValueError, EOFError) as error:
-            raise CheckpointError(f"{path} is damaged ({error}): fetch the checkpoint again") from None
+        # A file that is none of these is read as far as it goes, so the library may end in any error.
+        except Exception as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise CheckpointError(f"{path} is damaged ({reason}): fetch the checkpoint again") from None
     return merged
 
 
@@ -110,8 +111,10 @@ def _weight_files(directory: Path) -> Iterator[Path]:
             return
         index = directory / f"{name}.index.json"
         if index.exists():
-            shards = json.loads(index.read_text())["weight_map"].values()
-            yield from (directory / shard for shard in sorted(set(shards)))
+            shards = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+            if strange := [shard for shard in shards if Path(shard).name != shard]:
+                raise CheckpointError(f"{index} names {strange[0]!r}, which is no file of this folder")
+            yield from (directory / shard for shard in shards)
             return
     raise CheckpointError(f"{directory} holds neither model.safetensors nor pytorch_model.bin (nor an index of shards)")
 

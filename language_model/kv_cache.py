@@ -2,18 +2,21 @@
 
 A cache has ``rows``, one a sequence. A row can be kept while a tool runs, cut back when a call is rolled back, and
 extended when a result is spliced in. Each row has addresses for ``max_length`` tokens, and on a CPU takes memory
-for those that it holds (``lazy_memory.py``); a cut only changes a length.
+for those that it holds; a cut only changes a length.
 """
 
 from __future__ import annotations
 
+import math
+import mmap
+import sys
+from collections.abc import Sequence
 from typing import Final
 
 import torch
 from torch import Tensor
 
 from language_model.config import GPTJConfig
-from language_model.lazy_memory import LazyMemory
 
 _WORTH_RELEASING: Final = 256
 """Tokens of a row that must be free before their memory is given back: less costs more than it brings."""
@@ -116,3 +119,31 @@ class KVCache:
         """Keys and values ``[len(rows), heads, length, head_dim]`` of one layer: views where ``rows`` is a slice."""
         tokens = self._tokens[layer, rows, :length].transpose(1, 2)
         return tokens[:, : self._heads], tokens[:, self._heads :]
+
+
+class LazyMemory:
+    """A zeroed ``tensor``. On Linux's CPU side its pages are the operating system's until they are written.
+
+    Elsewhere (on a GPU, too) all of it is taken at once and :meth:`release` does nothing."""
+
+    def __init__(self, shape: Sequence[int], dtype: torch.dtype, device: torch.device) -> None:
+        self.tensor: Tensor
+        self.lazy = device.type == "cpu" and sys.platform == "linux"
+        if not self.lazy:
+            # zeros, not empty: a NaN in memory nobody wrote would pass through a masked softmax as NaN
+            self.tensor = torch.zeros(tuple(shape), dtype=dtype, device=device)
+            return
+        # Private, since pages of a shared mapping would stay when they are given back.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._pages = mmap.mmap(-1, max(1, math.prod(shape)) * dtype.itemsize, flags=flags)
+        self.tensor = torch.frombuffer(self._pages, dtype=dtype).view(tuple(shape))
+
+    def release(self, part: Tensor) -> None:
+        """Give back the memory of ``part``, a contiguous view of :attr:`tensor`; its content becomes zero or stays."""
+        if not self.lazy or not part.numel():
+            return
+        start = part.data_ptr() - self.tensor.data_ptr()
+        first = -(-start // mmap.PAGESIZE) * mmap.PAGESIZE
+        last = (start + part.nbytes) // mmap.PAGESIZE * mmap.PAGESIZE
+        if last > first:
+            self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)

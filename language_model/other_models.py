@@ -136,7 +136,7 @@ class OtherCausalLM:
 
     @property
     def begin_id(self) -> int | None:
-        """The token that stands before a text: the model's own, or else what ends the text before it."""
+        """The token that is before a text: the model's own, or else what ends the text before it."""
         told = cast("int | None", self._config.bos_token_id)
         return told if told is not None else next(iter(self.end_ids), None)
 

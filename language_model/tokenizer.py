@@ -5,6 +5,7 @@ Bytes, not strings, are what a stream of tokens can be cut at: a character may b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -75,10 +76,23 @@ class ByteLevelTokenizer:
         """One more than the largest id (a model's embedding may be larger still)."""
         return max(self._bytes) + 1
 
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """The special tokens, as they are written, and their ids."""
+        return {self._bytes[number].decode(): number for number in self.special_ids}
+
     def encode(self, text: str) -> list[int]:
         """Ids of ``text``; nothing is added and special tokens are not recognised in it."""
         mark = self._marks.get(text)
         return self._encode(text) if mark is None else mark.copy()
+
+    def encode_with_special_tokens(self, text: str) -> list[int]:
+        """The same with the tokens that ``tokenizer.json`` puts around a text, such as one for its beginning."""
+        return self._backend.encode_batch_fast([text], add_special_tokens=True)[0].ids
+
+    def written(self, token_id: int) -> str:
+        """The token as ``tokenizer.json`` writes it, a space as ``Ġ``; empty for an id that it lacks."""
+        return self._backend.id_to_token(token_id) or ""
 
     def fewest_tokens(self, text: str) -> int:
         """No encoding of ``text`` has fewer tokens: what would be too long by far need not be encoded to know it."""
@@ -97,6 +111,6 @@ class ByteLevelTokenizer:
         """The bytes of one id; empty for an id that only pads the model's embedding."""
         return self._bytes.get(token_id, b"")
 
-    def decode(self, ids: list[int]) -> str:
+    def decode(self, ids: Sequence[int]) -> str:
         """Text of ``ids``; bytes that form no character become U+FFFD."""
         return b"".join(map(self.token_bytes, ids)).decode("utf-8", errors="replace")

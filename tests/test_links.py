@@ -1,6 +1,4 @@
-"""No link in a Markdown file is dead, every page that code names exists, and decisions are numbered without gaps."""
-
-from __future__ import annotations
+"""No link is dead, modules that pages name and pages that code names exist, decisions are numbered without gaps."""
 
 import re
 import subprocess
@@ -65,6 +63,16 @@ def test_dead_links_are_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("# A `title`\n\n[a](#a-title) [b](#b) [c](c.md) `[d](d.md)` [e](https://example.org)\n")
     assert dead(page, tmp_path) == ["#b", "c.md"]
+
+
+def test_modules_that_pages_name_exist() -> None:
+    """Named in full or by their end; scripts of an earlier commit are marked with it, or with a dagger."""
+    known = "".join(f"/{path.relative_to(ROOT)}\n" for path in tracked("*.py"))
+    for page in tracked("*.md"):
+        for line in page.read_text(encoding="utf-8").splitlines():
+            if "†" not in line and not re.search(r"commit [0-9a-f]{7}", line):
+                for name in re.findall(r"`([\w/]+\.py)`", line):
+                    assert f"/{name}\n" in known or not known, f"{page.relative_to(ROOT)}: {name}"
 
 
 def test_pages_that_code_names_exist() -> None:

@@ -1,7 +1,5 @@
 """The pages that servers show: each brings all that it needs, so that it works where nothing else can be reached."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The wire contract: generated code is current, and REST speaks the JSON mapping of the messages (proto/README.md)."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -52,10 +50,7 @@ def assert_mapped(rest: dict[str, Any], message: M) -> M:
 
 
 async def test_the_gateways_calls_and_counts_are_mapped() -> None:
-    async with (
-        serving(calculator()) as url,
-        gateway({"Calculator": url}) as running,
-    ):
+    async with serving(calculator()) as url, gateway({"Calculator": url}) as running:
         whole = await running.complete("Sum:")
         stream = await running.stream("Sum:", stream_tool_events=True, stream_options={"include_usage": True})
         failed = await running.complete("Day:")  # nobody listens there

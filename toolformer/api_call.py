@@ -60,7 +60,7 @@ class Tokenizer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """A call ``c``: the tool's name as it stands in text, and the input, unescaped and without quotes."""
+    """A call ``c``: the tool's name as it is in text, and the input, unescaped and without quotes."""
 
     tool: str
     input: str
@@ -108,7 +108,7 @@ _UNDECIDED: Final = CallScan()
 def scan_call(text: str, quoted_tools: Collection[str]) -> CallScan:
     """Read ``text``, which follows an opening ``[``, as the beginning of a call.
 
-    ``quoted_tools`` are the names whose input stands in double quotes; where such an input lacks its opening quote
+    ``quoted_tools`` are the names whose input is in double quotes; where such an input lacks its opening quote
     it is read as a plain one. The answer depends on the text alone, not on how it arrived: once a scan has found
     the call, every longer text gives the same call and the same ``end``."""
     name = _NAME.match(text)

@@ -32,7 +32,7 @@ class Attempt:
             breaker._failed(self._era)
 
     def abandoned(self) -> None:
-        """The attempt was given up for a reason that says nothing about the service: another may probe it now."""
+        """The attempt was dropped for a reason that says nothing about the service: another may probe it now."""
         if (breaker := self._settle()) is not None:
             breaker._abandoned(self._era)
 

@@ -48,7 +48,7 @@ class KeptCalls:
     Args:
         cache: where outputs are kept.
         versions: what the services' versions are.
-        saw: told of each call that was looked for: the tool's name and what came of it.
+        saw: called with each call that was looked for: the tool's name and what came of it.
     """
 
     def __init__(

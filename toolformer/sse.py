@@ -17,7 +17,7 @@ class EventTooLargeError(Exception):
 async def read_events(chunks: AsyncIterable[bytes]) -> AsyncIterator[str]:
     """The ``data`` of every event, however the bytes are cut into chunks; comments and other fields are passed over.
 
-    Lines end at a line feed only: the characters that Unicode also counts as line ends stand unescaped in JSON.
+    Lines end at a line feed only: the characters that Unicode also counts as line ends are unescaped in JSON.
 
     Raises:
         EventTooLargeError: the server sends an event without end.

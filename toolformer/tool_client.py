@@ -1,10 +1,11 @@
 """Calling tools over HTTP: a typed result whatever happens.
 
-Speaks the tool services' contract: ``POST /call`` for one call, ``POST /calls`` for several, ``GET /ready``. An answer
-is data to be checked: its size is limited while it arrives, its shape and the tool and input it names must be the ones
-asked for. Redirects are not followed and proxies are not looked for: a call goes to the registry's address or nowhere.
-`tool_wire` is the contract as JSON, `tool_exchange` the sending with deadline, retries and circuit breaker,
-`kept_calls` what spares a call: results kept (`result_cache`) and identical calls under way.
+Speaks the tool services' contract: ``POST /call`` for one call, ``POST /calls`` for several, ``GET /ready``; also any
+HTTP API and MCP servers, one call a request. An answer is data to be checked: its size is limited while it arrives, and
+a service's must name the tool and input that were asked for. Redirects are not followed and proxies are not looked for:
+a call goes to the registry's address or nowhere. `tool_exchange` is the sending with deadline, retries and circuit
+breaker, `wires` the ways to send (`tool_wire` is the contract as JSON), `kept_calls` what spares a call: results kept
+(`result_cache`) and identical calls under way.
 """
 
 # ruff: noqa: ASYNC109 - how long a call may take is its caller's to say
@@ -22,20 +23,16 @@ from typing import Final, Self
 from toolformer.circuit_breaker import State
 from toolformer.kept_calls import Answer, Asked, KeptCalls, ignore_lookup
 from toolformer.result_cache import Lookup, ResultCache
-from toolformer.tool_exchange import PROPAGATED_HEADERS, Exchange, RetryPolicy
+from toolformer.tool_exchange import Exchange, RetryPolicy
 from toolformer.tool_versions import ToolVersions
 from toolformer.tool_wire import (
     ErrorCode,
-    Failed,
     Request,
     ToolError,
-    call_body,
-    calls_body,
-    read_answer,
-    read_answers,
     refusal,
 )
 from toolformer.tools import Tool, ToolRegistry, UnknownTool
+from toolformer.wires import PROPAGATED_HEADERS
 
 __all__ = ["PROPAGATED_HEADERS", "ErrorCode", "Readiness", "RetryPolicy", "ToolClient", "ToolError", "ToolResult"]
 
@@ -89,7 +86,7 @@ class ToolClient:
         max_response_bytes: bytes of a service's answer to one call; a batch may have as many times that.
         cache: keeps the outputs of calls whose answer holds (`Tool.cacheable`), and is closed with the client; with
             one, identical calls at the same time are also made once.
-        saw_lookup: told of each call that was looked for in the cache: the tool's name and what came of it.
+        saw_lookup: called with each call that was looked for in the cache: the tool's name and what came of it.
         clock: seconds on a clock that never goes back, for circuits and durations.
     """
 
@@ -104,7 +101,7 @@ class ToolClient:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._registry = registry
-        self._exchange = Exchange(registry.names(), policy or RetryPolicy(), clock)
+        self._exchange = Exchange(registry, policy or RetryPolicy(), clock)
         self._max_response_bytes = max_response_bytes
         self._cache = cache
         self._kept = None if cache is None else KeptCalls(cache, ToolVersions(self._version, clock), saw_lookup)
@@ -132,7 +129,7 @@ class ToolClient:
 
         Args:
             name: the tool's name in text.
-            input: what stands between the call's parentheses, unquoted.
+            input: what is between the call's parentheses, unquoted.
             date: the date of the text, for tools that take one.
             timeout: seconds for everything, retries and waits included; by default the tool's own.
             headers: of these, `PROPAGATED_HEADERS` are passed on.
@@ -158,7 +155,7 @@ class ToolClient:
 
         Args:
             name: the tool's name in text.
-            inputs: the calls' inputs, sent in batches of the tool's ``max_batch``.
+            inputs: the calls' inputs, sent in batches of the tool's ``max_batch``; of 1, each to ``POST /call``.
             dates: one date for all calls, or one for each.
             timeout: seconds for a batch; by default the tool's own time for one call, times the calls in the batch.
             headers: of these, `PROPAGATED_HEADERS` are passed on.
@@ -174,12 +171,12 @@ class ToolClient:
         if len(each) != len(inputs):
             raise ValueError(f"dates must be one date, or one for each of the {len(inputs)} inputs, not {len(each)}")
         requests = [Request(input, date) for input, date in zip(inputs, each, strict=True)]
-        batch = self._registry.get(name).max_batch if name in self._registry else max(len(requests), 1)
+        batch = self._registry.get(name).batch if name in self._registry else max(len(requests), 1)
         slots = asyncio.Semaphore(concurrency)
 
         async def answered(some: Sequence[Request]) -> list[ToolResult]:
             async with slots:
-                return await self._results(name, some, batched=True, timeout=timeout, headers=headers)
+                return await self._results(name, some, batched=batch > 1, timeout=timeout, headers=headers)
 
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(answered(requests[at : at + batch])) for at in range(0, len(requests), batch)]
@@ -227,7 +224,7 @@ class ToolClient:
             tool = self._registry.get(name)
         except UnknownTool as unknown:
             return [result(r, Answer(ToolError(ErrorCode.UNKNOWN_TOOL, str(unknown)), 0)) for r in requests]
-        refused = [refusal(request) for request in requests]
+        refused = [refusal(tool, request) for request in requests]
         sendable = [request for request, why in zip(requests, refused, strict=True) if why is None]
         began = asyncio.get_running_loop().time()
 
@@ -258,27 +255,17 @@ class ToolClient:
     ) -> Asked:
         """The service's answers to ``requests``, in order."""
         patience = tool.timeout_s * len(requests)
-        reply = await self._exchange.post(
+        reply = await self._exchange.ask(
             tool,
-            "/calls" if batched else "/call",
-            calls_body(tool, requests) if batched else call_body(tool, requests[0]),
+            requests,
+            batched=batched,
             headers=headers,
             timeout=patience if timeout is None else timeout,
             patience=patience,
             max_bytes=self._max_response_bytes * len(requests),
             spent=spent,
         )
-        outcomes: Sequence[str | ToolError]
-        if reply.error is not None:
-            outcomes = [reply.error] * len(requests)
-        else:
-            try:
-                if batched:
-                    outcomes = read_answers(tool, requests, reply.body)
-                else:
-                    outcomes = [read_answer(tool, requests[0], reply.body)]
-            except Failed as failed:
-                outcomes = [failed.error] * len(requests)
+        outcomes = reply.outcomes if reply.error is None else [reply.error] * len(requests)
         return Asked([Answer(outcome, reply.attempts) for outcome in outcomes], reply.version)
 
     async def _version(self, tool: Tool) -> str | None:

@@ -7,30 +7,26 @@ from __future__ import annotations
 import asyncio
 import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from typing import Final, Self
+from typing import Self
 
 import httpx
 
 from toolformer.circuit_breaker import Attempt, CircuitBreaker, State
-from toolformer.tool_wire import ErrorCode, Failed, ToolError, check_status, read_body, read_version
+from toolformer.tool_wire import ErrorCode, Failed, Request, ToolError
 from toolformer.tools import Tool
-
-PROPAGATED_HEADERS: Final = frozenset({"traceparent", "tracestate", "x-request-id"})
-"""The headers of a caller that travel on to a tool. Others, credentials above all, are left out."""
-
-_MAX_READY_BYTES: Final = 64 * 1024
+from toolformer.wires import HttpWire, ServiceWire, Wire
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a request ended in after ``attempts``: the answer's ``body`` and ``version``, or ``error`` where there is
-    none."""
+    """What a request ended in after ``attempts``: ``outcomes`` and ``version``, or ``error`` where there are none."""
 
     attempts: int
-    body: bytes = b""
+    outcomes: Sequence[str | ToolError] = ()
     version: str = ""
     error: ToolError | None = None
 
@@ -66,56 +62,68 @@ class RetryPolicy:
 class Exchange:
     """The connections and circuits to the services of some tools; an async context manager for one event loop."""
 
-    def __init__(self, names: Iterable[str], policy: RetryPolicy, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, tools: Iterable[Tool], policy: RetryPolicy, clock: Callable[[], float] = time.monotonic) -> None:
         self._policy = policy
-        self._http: httpx.AsyncClient | None = None
+        self._tools = tuple(tools)
+        self._wires: dict[str, Wire] = {}
+        self._connections = AsyncExitStack()
         self._circuits = {
-            name: CircuitBreaker(
+            tool.name: CircuitBreaker(
                 failure_threshold=policy.failure_threshold, cool_down_s=policy.cool_down_s, clock=clock
             )
-            for name in names
+            for tool in self._tools
         }
 
     async def __aenter__(self) -> Self:
-        self._http = httpx.AsyncClient(
+        http = httpx.AsyncClient(
             headers={"Accept-Encoding": "identity"},  # a compressed answer could unfold past the size limit
             follow_redirects=False,
             trust_env=False,
             cookies=_no_cookies(),
             timeout=None,  # every exchange has one deadline over all it does
             # Connections in use are not limited, lest a slow tool starve the others: callers bound their own calls.
-            # Idle ones are given up before servers commonly do, so that none is used just as it is being closed.
+            # Idle ones are dropped before servers commonly do, so that none is used just as it is being closed.
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=2.0),
         )
+        await self._connections.enter_async_context(http)
+        for tool in self._tools:
+            if tool.http is not None:
+                self._wires[tool.name] = HttpWire(tool, tool.http, http)
+            elif tool.mcp is None:
+                self._wires[tool.name] = ServiceWire(tool, http)
+        if any(tool.mcp for tool in self._tools):
+            from toolformer.mcp_wire import McpWire, connections  # nobody else waits until the SDK is loaded
+
+            transport = await self._connections.enter_async_context(connections())
+            self._wires |= {tool.name: McpWire(tool, tool.mcp, transport) for tool in self._tools if tool.mcp}
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        http, self._http = self._http, None
-        if http is not None:
-            await http.aclose()
+        self._wires = {}
+        await self._connections.aclose()
 
     def circuit(self, name: str) -> State:
         """The state of the circuit to the tool ``name``."""
         return self._circuits[name].state
 
-    async def post(
+    async def ask(
         self,
         tool: Tool,
-        path: str,
-        body: bytes,
+        requests: Sequence[Request],
         *,
+        batched: bool,
         headers: Mapping[str, str],
         timeout: float,
         patience: float,
         max_bytes: int,
         spent: float = 0.0,
     ) -> Reply:
-        """Post ``body`` to ``path`` of the tool's service. Raises nothing for trouble with the service.
+        """Send ``requests`` to the tool. Raises nothing for trouble with it.
 
         Args:
-            tool: whose service is asked.
-            path: ``/call`` or ``/calls``.
-            body: JSON.
+            tool: the tool.
+            requests: calls of it.
+            batched: whether they are sent as a batch.
             headers: the caller's; `PROPAGATED_HEADERS` are passed on.
             timeout: seconds for everything, retries and waits included.
             patience: seconds the service may fairly take; only a wait of that long speaks against it.
@@ -135,9 +143,11 @@ class Exchange:
                     attempts += 1
                     retry_after_s = 0.0
                     try:
-                        content, version = await self._send("POST", tool.url + path, max_bytes, body, headers)
+                        answered = await self._wire(tool).ask(
+                            requests, batched=batched, max_bytes=max_bytes, headers=headers
+                        )
                         attempt.succeeded()
-                        return Reply(attempts, content, version)
+                        return Reply(attempts, answered.outcomes, answered.version)
                     except httpx.RequestError as broken:
                         attempt.failed()
                         error = _unreachable(tool, broken)
@@ -162,11 +172,11 @@ class Exchange:
                 attempt.abandoned()  # counts only where nothing else was said: the caller gave up
 
     async def get_ready(self, tool: Tool, timeout: float) -> Reply:
-        """Ask ``/ready`` within ``timeout`` seconds, once; the error says why the service is not ready. No circuit is
+        """Ask within ``timeout`` seconds, once, whether the tool is ready; the error says why not. No circuit is
         changed."""
         try:
             async with asyncio.timeout(timeout):
-                body, version = await self._send("GET", f"{tool.url}/ready", _MAX_READY_BYTES)
+                version = await self._wire(tool).ready()
         except TimeoutError:
             message = f"{tool.name} did not answer within {timeout:g} s at {tool.url}"
             return Reply(1, error=ToolError(ErrorCode.TIMEOUT, message))
@@ -174,24 +184,12 @@ class Exchange:
             return Reply(1, error=_unreachable(tool, broken))
         except Failed as failed:
             return Reply(1, error=failed.error)
-        return Reply(1, body, version)
+        return Reply(1, version=version)
 
-    async def _send(
-        self, method: str, url: str, max_bytes: int, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> tuple[bytes, str]:
-        """One request; body and version of its answer if the status is 200.
-
-        Raises:
-            httpx.RequestError: if there is no connection or it breaks off.
-            Failed: if the answer is another.
-        """
-        if self._http is None:
+    def _wire(self, tool: Tool) -> Wire:
+        if not self._wires:
             raise RuntimeError("use the tool client inside 'async with ToolClient(...)'")
-        all_headers = _propagated(headers or {}) | ({} if body is None else {"Content-Type": "application/json"})
-        async with self._http.stream(method, url, content=body, headers=all_headers) as response:
-            content = await read_body(response, max_bytes)
-            check_status(response, content)
-            return content, read_version(response)
+        return self._wires[tool.name]
 
 
 def _no_cookies() -> CookieJar:
@@ -202,15 +200,6 @@ def _no_cookies() -> CookieJar:
 def _passes(deadline: asyncio.Timeout, pause_s: float) -> bool:
     ends = deadline.when()
     return ends is not None and asyncio.get_running_loop().time() + pause_s >= ends
-
-
-def _propagated(headers: Mapping[str, str]) -> dict[str, str]:
-    # What is not printable ASCII cannot stand in a header, and a caller's odd header is no reason to fail the call.
-    return {
-        name: value
-        for name, value in headers.items()
-        if name.lower() in PROPAGATED_HEADERS and value.isascii() and value.isprintable()
-    }
 
 
 def _circuit_open(tool: Tool) -> ToolError:

@@ -27,12 +27,12 @@ _VERSION: Final = re.compile(r"[!-~]{1,128}")
 
 
 class ErrorCode(StrEnum):
-    """The client's own reasons for having no answer; a service's codes stand beside them."""
+    """The client's own reasons for having no answer; a service's codes are beside them."""
 
     UNKNOWN_TOOL = "unknown_tool"
     """The registry has no tool of this name."""
     INVALID_INPUT = "invalid_input"
-    """The input is no Unicode text and cannot be sent."""
+    """The input is no Unicode text, or would lead to another route, and cannot be sent."""
     TIMEOUT = "timeout"
     """The deadline passed."""
     UNREACHABLE = "unreachable"
@@ -57,7 +57,7 @@ class ToolError:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One call to a tool, and the date of the text it stands in."""
+    """One call to a tool, and the date of the text it is in."""
 
     input: str
     date: dt.date | None = None
@@ -120,12 +120,15 @@ class _ErrorAnswer(BaseModel):
 _Model = TypeVar("_Model", bound=BaseModel)
 
 
-def refusal(request: Request) -> ToolError | None:
-    """Why ``request`` cannot be sent at all, if so: half of a surrogate pair has no UTF-8."""
+def refusal(tool: Tool, request: Request) -> ToolError | None:
+    """Why ``request`` cannot be sent at all, if so: half of a surrogate pair has no UTF-8, and an input may not lead to
+    another route of an API."""
     try:
         request.input.encode()
     except UnicodeEncodeError:
         return ToolError(ErrorCode.INVALID_INPUT, "the input contains half of a surrogate pair and is no Unicode text")
+    if tool.http is not None and tool.http.path_for(request.input) is None:
+        return ToolError(ErrorCode.INVALID_INPUT, f"the input cannot be in the path of {tool.name}")
     return None
 
 
@@ -204,7 +207,11 @@ def check_status(response: httpx.Response, body: bytes) -> None:
 
 def read_version(response: httpx.Response) -> str:
     """The version that the service gives its answers; empty where it gives none that can be used."""
-    version = response.headers.get(VERSION_HEADER, "")
+    return usable_version(response.headers.get(VERSION_HEADER, ""))
+
+
+def usable_version(version: str) -> str:
+    """``version`` if it can be one; otherwise nothing."""
     return version if _VERSION.fullmatch(version) else ""
 
 

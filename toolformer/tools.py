@@ -1,6 +1,6 @@
 """The tools a model may call: what each is, where it answers, how it is taught and what it may cost.
 
-A tool is one table of a TOML file, named as it stands in text (``[Calculator]``). The packaged ``tools.toml`` is
+A tool is one table of a TOML file, named as it is in text (``[Calculator]``). The packaged ``tools.toml`` is
 read first; the files named by ``TOOLFORMER_TOOLS`` (several are separated as in ``PATH``) are laid over it: a table
 with a known name changes only the fields it gives, a new name adds a tool, ``enabled = false`` takes one away. Last,
 ``TOOLFORMER_TOOL_<NAME>_URL`` (``<NAME>`` in capitals) moves a tool to another address. Tool addresses come from
@@ -30,6 +30,7 @@ from pydantic import (
 )
 
 from toolformer.names import did_you_mean, find_name
+from toolformer.outside import HttpApi, McpServer
 
 PACKAGED_TOOLS: Final = Path(__file__).with_name("tools.toml")
 """The tools that come with the project."""
@@ -86,10 +87,12 @@ class Tool(BaseModel):
     url: Annotated[str, AfterValidator(_base_url)] = Field(
         description="the base URL of the tool's service, such as http://127.0.0.1:8101"
     )
+    http: HttpApi | None = Field(default=None, description="how to call an HTTP API that is no service of ours")
+    mcp: McpServer | None = Field(default=None, description="how to call a tool of an MCP server")
     description: str = Field(min_length=1, description="one sentence for people and for clients that list the tools")
     version: str = Field(default="1", min_length=1, description="changes when the same input may give another answer")
 
-    quoted: bool = Field(default=False, description="true if the input stands in double quotes in text")
+    quoted: bool = Field(default=False, description="true if the input is in double quotes in text")
     takes_input: bool = Field(
         default=True, description="false for a tool that is called with nothing in its parentheses"
     )
@@ -99,7 +102,7 @@ class Tool(BaseModel):
     depends_on_date: bool = Field(default=False, description="true if a call without a date answers for today")
     input_from_before: bool = Field(
         default=False,
-        description="true if a call whose input stands in the text only behind the call is no honest one (section 2)",
+        description="true if a call whose input is in the text only behind the call is no honest one (section 2)",
     )
     pure: bool = Field(default=False, description="true if calling twice does no more than calling once")
     cost: float = Field(
@@ -133,6 +136,20 @@ class Tool(BaseModel):
     max_result_tokens: int = Field(default=64, ge=1, description="tokens of a result put into the text, at least 1")
     max_batch: int = Field(default=32, ge=1, description="calls in one request to the service, at least 1")
 
+    def __hash__(self) -> int:
+        return hash(self.name)  # the tables inside have no hash
+
+    @model_validator(mode="after")
+    def _outside_gets_the_input(self) -> Self:
+        if self.http is not None and self.mcp is not None:
+            raise ValueError("a tool has http or mcp, not both")
+        if self.outside is not None:
+            if self.takes_date:
+                raise ValueError("takes_date = true needs a service: only its contract has a date")
+            if self.takes_input and not self.outside.takes_input:
+                raise ValueError("the input goes nowhere: write {input} where it belongs, or takes_input = false")
+        return self
+
     @model_validator(mode="after")
     def _demonstrations_show_calls(self) -> Self:
         if self.quoted and not self.takes_input:
@@ -142,6 +159,16 @@ class Tool(BaseModel):
             if call not in demonstration.output:
                 raise ValueError(f"the output of demonstration {number} has no call; write one that starts with {call}")
         return self
+
+    @property
+    def outside(self) -> HttpApi | McpServer | None:
+        """How the tool is called if it is no service of the contract."""
+        return self.http or self.mcp
+
+    @property
+    def batch(self) -> int:
+        """Calls in one request: ``max_batch`` of a service, 1 outside."""
+        return self.max_batch if self.outside is None else 1
 
     @property
     def prompt_head(self) -> str:
@@ -194,12 +221,12 @@ class ToolRegistry:
         return cls(tables.tools())
 
     def names(self) -> tuple[str, ...]:
-        """The tools' names as they stand in text."""
+        """The tools' names as they are in text."""
         return tuple(self._tools)
 
     @property
     def quoted_names(self) -> frozenset[str]:
-        """The names of the tools whose input stands in double quotes: what reading a call needs to know."""
+        """The names of the tools whose input is in double quotes: what reading a call needs to know."""
         return frozenset(tool.name for tool in self if tool.quoted)
 
     def get(self, name: str) -> Tool:
@@ -315,13 +342,14 @@ class _Tables:
             if problem["type"] == "missing":
                 yield f"{where}: is missing{meaning}"
             elif problem["type"] == "extra_forbidden":
-                owner: type[BaseModel] = Tool if len(problem["loc"]) == 1 else Demonstration
+                inside: dict[str, type[BaseModel]] = {"http": HttpApi, "mcp": McpServer}
+                owner = Tool if len(problem["loc"]) == 1 else inside.get(field, Demonstration)
                 close = get_close_matches(str(problem["loc"][-1]), owner.model_fields, n=1)
                 remedy = f"did you mean {close[0]}?" if close else f"use one of: {', '.join(owner.model_fields)}"
                 yield f"{where}: is not a field; {remedy}"
             else:
                 # What may hold a password is not repeated.
-                show = problem["loc"] and "@" not in str(problem["input"])
+                show = problem["loc"] and "@" not in str(problem["input"]) and "headers" not in str(problem)
                 given = f" (given: {problem['input']!r})" if show else ""
                 yield f"{where}: {said}{given}{meaning}"
 

@@ -49,7 +49,7 @@ class TriggerMatcher:
         self._held = held
 
     def feed(self, chunk: str) -> Match:
-        """Take ``chunk``; after a match the matcher starts anew, and ``rest`` is the caller's to feed again."""
+        """Take ``chunk``; after a match the matcher starts again, and ``rest`` is the caller's to feed again."""
         return self._advance(self._held + chunk, final=False)
 
     def flush(self) -> Match:

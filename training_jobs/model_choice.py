@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from toolformer.model_files.digests import quick_digest
 from training_jobs.errors import StageError
-from training_jobs.runner.quick_digest import file_digest
 from training_jobs.settings import positive
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -47,10 +47,10 @@ class ModelChoice:
             raise StageError(f"--model: {self.path} holds no checkpoint (config.json); name a folder that does")
         files = sorted(path for path in self.path.iterdir() if path.is_file() and not path.name.endswith(".md"))
         if self.server is not None:
-            told = {path.name: file_digest(path) for path in files if path.name in _ON_SERVER}
+            told = {path.name: quick_digest(path) for path in files if path.name in _ON_SERVER}
             return {"model": told, "served_as": self.served_as}
         return {
-            "model": {path.name: file_digest(path) for path in files},
+            "model": {path.name: quick_digest(path) for path in files},
             "device": self.device.partition(":")[0],
             "precision": self.precision,
             "threads": self.threads,
@@ -98,7 +98,7 @@ class ModelChoice:
 
 @contextlib.contextmanager
 def server_trouble() -> Iterator[None]:
-    """Trouble with a model server, told as a stage's.
+    """Trouble with a model server, reported as a stage's.
 
     Raises:
         StageError: if there is any.

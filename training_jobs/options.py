@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rich.console import Console
 
-from toolformer.model_files.full_disk import is_full
+from toolformer.model_files.whole import is_full
 from toolformer.result_cache import CacheConfigError
 from toolformer.tools import ToolConfigError, UnknownTool
-from training_jobs.errors import StageError
+from training_jobs.errors import NothingKept, StageError
 from training_jobs.records import RecordError
 from training_jobs.run_folder import RunFolder
 from training_jobs.runner.ranks import Shard
@@ -21,14 +21,19 @@ from training_jobs.runner.running import Running
 from training_jobs.settings import positive
 
 
-def stage_parser(module: str, description: str, examples: str) -> argparse.ArgumentParser:
-    """A parser with ``--run`` and ``--tools``; ``examples`` stand below the options, a command a line."""
-    parser = argparse.ArgumentParser(
+def job_parser(module: str, description: str, examples: str) -> argparse.ArgumentParser:
+    """A parser without options; ``examples`` are below them, a command a line."""
+    return argparse.ArgumentParser(
         prog=f"python -m {module}",
         description=description,
         epilog="examples:\n" + "".join(f"  {line.strip()}\n" for line in examples.strip().splitlines()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+
+
+def stage_parser(module: str, description: str, examples: str) -> argparse.ArgumentParser:
+    """The same with ``--run`` and ``--tools``."""
+    parser = job_parser(module, description, examples)
     parser.add_argument("--run", type=Path, required=True, metavar="DIR", help="folder of the run, one folder a stage")
     parser.add_argument("--tools", nargs="+", metavar="NAME", help="tools by name; all that are there by default")
     return parser
@@ -58,14 +63,16 @@ def run_folder(options: argparse.Namespace) -> RunFolder:
 def run_command(
     parser: argparse.ArgumentParser, do: Callable[[argparse.Namespace], None], arguments: Sequence[str] | None
 ) -> None:
-    """Parse and ``do``; what people must know is one line on standard error and status 1.
+    """Parse and ``do``; what people must know goes to standard error.
 
     Raises:
-        SystemExit: 1 for trouble, 2 for wrong options, 130 after Ctrl-C.
+        SystemExit: 1 for trouble, 2 for wrong options, 3 where nothing was kept, 130 after Ctrl-C.
     """
     options = parser.parse_args(arguments)
     try:
         do(options)
+    except NothingKept as nothing:
+        parser.exit(3, f"{parser.prog}: {nothing}\n")
     except (StageError, RecordError, ToolConfigError, UnknownTool, CacheConfigError) as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
     except Exception as error:

@@ -1,6 +1,6 @@
 """What the stages hand to one another, a JSON line each: documents, calls proposed for them, texts with calls.
 
-A record's line is always the same bytes: fields stand in the order of the class, numbers are rounded to six decimals
+A record's line is always the same bytes: fields are in the order of the class, numbers are rounded to six decimals
 when a record is made (so a record read back equals the one written), counts are sorted by their names.
 
 Offsets are characters (Unicode code points) of the document's text; positions are places before a token of the text's
@@ -88,7 +88,7 @@ class Document(Record):
 
 
 WithoutResult = Literal["empty", "closed"]
-"""What stands before the text in a candidate's ``loss_call``: ``empty``, the paper's ``e(c, empty)``, which is written
+"""What is before the text in a candidate's ``loss_call``: ``empty``, the paper's ``e(c, empty)``, which is written
 `` [name(input) -> ]``, or ``closed``, ``e(c)``, `` [name(input)]``."""
 
 
@@ -126,15 +126,17 @@ class Candidate(Record):
 @dataclass(frozen=True, slots=True)
 class Annotated(Record):
     """A document with the calls proposed for one tool, in order of position and sampling; ``dropped`` counts what was
-    sampled and given up at once, by reason."""
+    sampled and dropped at once, by reason, and ``wrote`` has the first such sample of each."""
 
     document: Document
     tool: str
     candidates: tuple[Candidate, ...] = ()
     dropped: dict[str, int] = field(default_factory=dict)
+    wrote: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "dropped", dict(sorted(self.dropped.items())))
+        for name in ("dropped", "wrote"):
+            object.__setattr__(self, name, dict(sorted(getattr(self, name).items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,5 +184,5 @@ def _rounded(name: str, value: float) -> float:
 
 
 def says(output: str, answer: str) -> bool:
-    """Whether ``answer`` stands in ``output`` as whole words or a whole number."""
+    """Whether ``answer`` is in ``output`` as whole words or a whole number."""
     return re.search(rf"(?<![\w.,]){re.escape(answer)}(?![\w]|[.,]\d)", output) is not None

@@ -7,7 +7,6 @@ python -m training_jobs.report --run RUN --truth WEB/truth.jsonl
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from training_jobs.merge.job import report_tools
 from training_jobs.merge.precision import measure, printed
 from training_jobs.merge.writing import read_rule
 from training_jobs.options import run_command, run_folder, stage_parser
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import write_json
 
 _EXAMPLES = """
 toolformer jobs report --run RUN
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, help="the page (RUN/merge/report.html)")
     parser.add_argument("--truth", type=Path, help="truth.jsonl of generated texts: tells how many calls are right")
     parser.add_argument(
-        "--reach", type=int, default=0, help="characters that a right call may stand before the answer (0)"
+        "--reach", type=int, default=0, help="characters that a right call may be before the answer (0)"
     )
     parser.add_argument("--json", type=Path, help="with --truth: write how many calls are right to this file")
     run_command(parser, _run, arguments)
@@ -57,7 +56,7 @@ def _run(options: argparse.Namespace) -> None:
         Console().print(printed(found))
         if options.json is not None:
             told = {tool: one.as_json() for tool, one in found.items()}
-            write_whole(options.json, (json.dumps(told, indent=2) + "\n").encode())
+            write_json(options.json, told)
 
 
 if __name__ == "__main__":

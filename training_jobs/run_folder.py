@@ -12,13 +12,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.errors import StageError
+from training_jobs.runner.running import Stage
+from training_jobs.runner.work import Job
 
 WITH_CALLS: Final = "with_calls.jsonl"
 """C* in its folder."""
@@ -42,9 +44,28 @@ class RunFolder:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def between(self, before: StageName, after: StageName, tool: str) -> tuple[Path, Path]:
-        """The file of ``tool`` that a stage reads, and the one that it writes: its folder is there."""
-        return self.file(before, tool), self.target(after, tool)
+    def stages(
+        self,
+        before: StageName,
+        name: StageName,
+        tools: Iterable[Tool],
+        job: Callable[[Tool], Job],
+        chunk_documents: int,
+        *,
+        replaceable: bool = False,
+    ) -> list[Stage]:
+        """The stage ``name`` of each tool, which reads what the stage ``before`` wrote. See `Stage`."""
+        return [
+            Stage(
+                f"{name} {tool.name}",
+                self.file(before, tool.name),
+                self.target(name, tool.name),
+                job(tool),
+                chunk_documents,
+                replaceable,
+            )
+            for tool in tools
+        ]
 
     @property
     def merged(self) -> Path:

@@ -1,4 +1,4 @@
-"""Sends the requests of a load in their order, at their times, and no more at once than it allows."""
+"""Sends the requests of a load in their order, each client its next one as soon as its last has ended."""
 
 from __future__ import annotations
 
@@ -35,37 +35,21 @@ async def drive(way: Way, load: Load, jobs: Sequence[Job]) -> Driven:
         ExceptionGroup: if a request failed or took longer than `REQUEST_SECONDS`.
     """
     began = time.perf_counter()
-    records: list[Record] = []
     begun: list[float] = []
-    room = asyncio.Semaphore(load.concurrency)
-
-    async def one(job: Job) -> None:
-        record = records[job.number]
-        begun.append(time.perf_counter())
-        async with asyncio.timeout(REQUEST_SECONDS):
-            await way.run(job, record)
-
-    async def arriving(job: Job) -> None:
-        await asyncio.sleep(job.arrives - (time.perf_counter() - began))
-        records[job.number].arrived = time.perf_counter()
-        async with room:
-            await one(job)
 
     async def client() -> None:
         for job in waiting:
-            records[job.number].arrived = time.perf_counter()
-            await one(job)
+            record = records[job.number]
+            record.arrived = time.perf_counter()
+            begun.append(record.arrived)
+            async with asyncio.timeout(REQUEST_SECONDS):
+                await way.run(job, record)
 
-    records += [Record(began) for _ in jobs]
+    records = [Record(began) for _ in jobs]
     waiting = iter(jobs)
     async with asyncio.TaskGroup() as tasks:
-        if load.rate is None:
-            for _ in range(load.concurrency):
-                tasks.create_task(client())
-        else:
-            for job in jobs:
-                tasks.create_task(arriving(job))
+        for _ in range(load.concurrency):
+            tasks.create_task(client())
     ends = sorted(record.ended for record in records)
-    # With clients that wait for their answers, all began at once: they are apart when each has had one.
-    warm = ends[min(load.concurrency, len(ends)) - 1] if load.rate is None else began
-    return Driven(records, began, warm, max(begun))
+    # All began at once: they are apart when each client has had an answer.
+    return Driven(records, began, ends[min(load.concurrency, len(ends)) - 1], max(begun))

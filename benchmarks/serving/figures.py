@@ -1,4 +1,4 @@
-"""What is told of a load that was driven."""
+"""What is reported of a load that was driven."""
 
 from __future__ import annotations
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import NoReturn
 
 from benchmarks.processes import Service, started
-from http_api import configure_logging, serve
 from inference_gateway.app import create_app
 from inference_gateway.backends.loading import backend_loader
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.settings import GatewaySettings
+from toolformer.http_api import configure_logging, serve
 from toolformer.tools import ToolRegistry
 
 

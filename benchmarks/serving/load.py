@@ -1,4 +1,4 @@
-"""What is asked of a server and when, the same for the same seed."""
+"""What is asked of a server, the same for the same seed."""
 
 from __future__ import annotations
 
@@ -19,11 +19,9 @@ _CONTEXT_SEED = 20_261_121
 class Load:
     """How much is asked for.
 
-    ``concurrency`` requests at most are under way at once. With a ``rate`` they arrive at random, that many a second
-    on average (a Poisson process), and one that finds no room waits, which counts; without, each client sends its next
-    request as soon as its last has ended. ``call_share`` of the requests may call a tool, and will do so once. Each
-    makes ``tokens`` tokens, half as many to half as many again where they ``vary``, after a prompt of its own with
-    about ``context`` tokens of text before it.
+    ``concurrency`` clients each send their next request as soon as their last has ended. ``call_share`` of the requests
+    may call a tool, and will do so once. Each makes half of ``tokens`` tokens to half as many again, after a prompt of
+    its own with about ``context`` tokens of text before it.
 
     Raises:
         ValueError: if one of them is out of range.
@@ -31,10 +29,8 @@ class Load:
 
     requests: int
     concurrency: int = 32
-    rate: float | None = None
     call_share: float = 1.0
     tokens: int = 128
-    vary: bool = True
     context: int = 0
     seed: int = 0
 
@@ -43,41 +39,34 @@ class Load:
             raise ValueError("requests, concurrency and tokens must be at least 1, context 0 or more")
         if not 0 <= self.call_share <= 1:
             raise ValueError(f"call_share must be from 0 to 1, not {self.call_share}")
-        if self.rate is not None and not self.rate > 0:
-            raise ValueError(f"rate must be more than 0 requests a second, not {self.rate}")
 
     @property
     def longest(self) -> int:
         """Tokens that a request makes at most."""
-        return self.tokens + (self.tokens // 2 if self.vary else 0)
+        return self.tokens + self.tokens // 2
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One request: it arrives so many seconds after the first (0 without a rate), and may call a tool if it
-    ``calls``."""
+    """One request, which may call a tool if it ``calls``."""
 
     number: int
-    arrives: float
     prompt: str
     tokens: int
     calls: bool
 
 
 def jobs(load: Load, tokenizer: Tokenizer) -> list[Job]:
-    """The requests of ``load``, in the order in which they arrive. Each depends on the seed and its number alone, and
+    """The requests of ``load``, in the order in which they are sent. Each depends on the seed and its number alone, and
     exactly the asked-for share of any run of them calls a tool."""
     contexts = _contexts(load, tokenizer)
     planned = []
-    arrives = 0.0
     for number in range(load.requests):
         rng = random.Random(f"{load.seed} {number}")
         prompt = _PROMPT.format(boxes=rng.choice(_OPERANDS), books=rng.choice(_OPERANDS))
-        length = rng.randint(-(-load.tokens // 2), load.longest) if load.vary else load.tokens
+        length = rng.randint(-(-load.tokens // 2), load.longest)
         calls = int((number + 1) * load.call_share) > int(number * load.call_share)
-        planned.append(Job(number, arrives, next(contexts) + prompt, length, calls))
-        if load.rate is not None:
-            arrives += rng.expovariate(load.rate)
+        planned.append(Job(number, next(contexts) + prompt, length, calls))
     return planned
 
 

@@ -84,7 +84,7 @@ class Pause:
 class Resubmit:
     """The server ends the request at the arrow; its client calls the tool and sends everything again as a new one.
 
-    Tokens go to and fro as ids, so that the text is computed from the same ones as by the gateway; to encode it anew
+    Tokens go to and fro as ids, so that the text is computed from the same ones as by the gateway; to encode it again
     would take longer. The server is the same gateway, asked for the bare model."""
 
     def __init__(self, server: Connections, tools: Tools) -> None:

@@ -126,7 +126,7 @@ def _ends(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The terminal chunks of a stream, with the whole texts.
 
     Raises:
-        BrokenStream: if an error stands in it, or something follows the end of its choice.
+        BrokenStream: if an error is in it, or something follows the end of its choice.
     """
     ended: set[int] = set()
     parts: dict[int, list[str]] = {}

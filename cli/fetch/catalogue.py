@@ -147,6 +147,6 @@ def _fill(value: Any, size: str) -> Any:
 def _first(error: ValidationError | TypeError) -> str:
     if isinstance(error, TypeError):
         return "must be a table"
-    # What stands there and is wrong says more than what is missing.
+    # What is there and is wrong says more than what is missing.
     first = min(error.errors(), key=lambda one: one["type"] == "missing")
     return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"

@@ -38,7 +38,7 @@ class PartFinding:
         return asdict(self)
 
 
-def check(parts: Sequence[Part], to: Path, *, named: bool, digests: bool) -> Iterator[PartFinding]:
+def check_parts(parts: Sequence[Part], to: Path, *, named: bool, digests: bool) -> Iterator[PartFinding]:
     """Look at ``parts`` below ``to``. Parts that are not there are amiss where they were ``named``; ``digests`` hashes
     every file again and compares with what came when it was fetched."""
     for part in parts:

@@ -1,14 +1,24 @@
-"""What ``toolformer fetch`` does with its options."""
+"""What ``toolformer fetch`` does with its options, and what it prints."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
+from rich import box
 from rich.console import Console
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
 
-from cli.console import CommandError
-from cli.fetch.catalogue import BUNDLED, choose, load_parts
+from cli.console import CommandError, printable
+from cli.fetch.catalogue import BUNDLED, Part, choose, load_parts
+from cli.fetch.checking import PartFinding, check_parts
+
+_PLAIN_WIDTH: Final = 160
+_STYLES: Final = {"whole": "green", "absent": "", "unfinished": "yellow", "missing": "bold red", "damaged": "bold red"}
 
 
 def run_fetch(
@@ -38,20 +48,61 @@ def run_fetch(
     parts = load_parts(parts_file or BUNDLED)
     chosen = choose(parts, names) if names else list(parts.values())
     if to is None:
-        from cli.fetch.showing import show_parts
-
         show_parts(chosen, as_json=as_json)
         return 0
     if check:
-        from cli.fetch.checking import check as look
-        from cli.fetch.showing import show_findings
-
         if not to.is_dir():
             raise CommandError(f"there is no folder {to}: name the one that was fetched into")
-        findings = list(look(chosen, to, named=bool(names), digests=digests))
+        findings = list(check_parts(chosen, to, named=bool(names), digests=digests))
         show_findings(findings, as_json=as_json)
         return int(any(found.amiss for found in findings) or all(found.state == "absent" for found in findings))
     from cli.fetch.fetching import Settings, fetch
 
     fetch(chosen, to, Console(stderr=True), Settings(environ.get("HF_ENDPOINT"), connections))
     return 0
+
+
+def show_parts(parts: Sequence[Part], *, as_json: bool) -> None:
+    """Print what there is to fetch."""
+    if as_json:
+        shown = [part.model_dump(mode="json") | {"from": part.origins()} for part in parts]
+        print(json.dumps({"parts": shown}, indent=2))
+        return
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=_PLAIN_WIDTH)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in ("part", "what for", "download", "disk in all", "memory", "licence"):
+        table.add_column(heading, justify="right" if heading in ("download", "disk in all") else "left")
+    for part in parts:
+        size = ("" if part.size_is == "published" else "about ") + decimal(part.size)
+        table.add_row(part.name, Text(part.purpose), size, decimal(part.disk), Text(part.memory), Text(part.licence))
+    console.print(table)
+    for part in parts:
+        lines = [("from", origin) for origin in part.origins()] + [("then", told) for told in part.next_commands("DIR")]
+        console.print(part.name, style="bold")
+        for kind, line in lines:
+            console.print(f"    {kind}  {line}", markup=False, soft_wrap=True)
+    console.print(
+        "\nFetch with `toolformer fetch PART... --to DIR`, look after it with `toolformer fetch --check --to DIR`.\n"
+        "Sizes were read from public listings, those with `about` worked out; servers are asked first.\n"
+        "From nothing to the paper's tables: docs/gpt-j.md",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def show_findings(findings: Sequence[PartFinding], *, as_json: bool) -> None:
+    """Print what a check found, one line each."""
+    if as_json:
+        whole = not any(finding.amiss for finding in findings)
+        print(json.dumps({"ok": whole, "findings": [finding.as_json() for finding in findings]}, indent=2))
+        return
+    console = Console(highlight=False)
+    for finding in findings:
+        line = Text(f"{finding.state:<10}  ", _STYLES[finding.state])
+        name = f"{finding.part}/{finding.file}" if finding.file else finding.part
+        line.append(f"{name}: {printable(finding.detail)}", "default")
+        if finding.remedy and finding.state != "whole":
+            line.append(f"; {printable(finding.remedy)}", "default")
+        console.print(line, soft_wrap=True)

@@ -7,6 +7,7 @@ import fcntl
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -16,12 +17,12 @@ from typing import Final
 import httpx
 from rich.console import Console
 from rich.filesize import decimal
+from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn, TransferSpeedColumn
 
 from cli.console import CommandError
 from cli.fetch.catalogue import Part
 from cli.fetch.digests import Hashing
 from cli.fetch.listing import Lister
-from cli.fetch.meter import Meter
 from cli.fetch.part_manifest import Manifest, ManifestError, read_manifest
 from cli.fetch.transfer import (
     PATIENT,
@@ -125,7 +126,7 @@ def _adopt(file: RemoteFile, folder: Path, manifest: Manifest, console: Console,
     hashing = Hashing(file.digest, file.size)
     hashing.update_from(target, stop.is_set)
     if wrong := hashing.wrong():
-        _say(console, f"{target}: {wrong}; fetching it anew")
+        _say(console, f"{target}: {wrong}; fetching it again")
         return False
     manifest.files[file.name] = fetched(file, file.size, hashing.sha256)
     manifest.write(folder)
@@ -198,3 +199,33 @@ def _alone_in(folder: Path) -> Iterator[None]:
 
 def _say(console: Console, message: str) -> None:
     console.print(message, markup=False, highlight=False, soft_wrap=True)
+
+
+EVERY_S: Final = 10.0
+
+
+class Meter(Progress):
+    """Counts bytes from any thread; ``total`` is ``None`` where nobody knows it."""
+
+    def __init__(self, console: Console, name: str, total: int | None) -> None:
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TransferSpeedColumn(),
+            TimeRemainingColumn(),
+        )
+        super().__init__(*columns, console=console, disable=not console.is_terminal)
+        self._bytes = self.add_task(name, total=total)
+        self._shown_at = time.monotonic()
+
+    def more(self, count: int) -> None:
+        """So many bytes more are there."""
+        self.advance(self._bytes, count)
+        if self.disable and time.monotonic() - self._shown_at >= EVERY_S:
+            self._shown_at = time.monotonic()
+            [task] = self.tasks
+            whole = "" if task.total is None else f" of {decimal(int(task.total))}"
+            left = "" if task.time_remaining is None else f", {task.time_remaining / 60:,.0f} min left"
+            line = f"{task.description}: {decimal(int(task.completed))}{whole}, {decimal(int(task.speed or 0))}/s{left}"
+            self.console.print(line, markup=False, highlight=False, soft_wrap=True)

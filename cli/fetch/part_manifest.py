@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from toolformer.model_files.whole import write_whole
+
 MANIFEST: Final = "fetched.json"
 
 Verified = Literal["published digest", "published size", "announced size", "nothing to compare with"]
@@ -47,9 +49,7 @@ class Manifest(BaseModel):
 
     def write(self, folder: Path) -> None:
         """Write it; a reader never sees half of it."""
-        partial = folder / f"{MANIFEST}.partial"
-        partial.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        partial.replace(folder / MANIFEST)
+        write_whole(folder / MANIFEST, self.model_dump_json(indent=2) + "\n")
 
 
 class ManifestError(Exception):

@@ -187,7 +187,7 @@ class Transfer:
         status = response.status_code
         if status == 416:
             self._forget()
-            raise TryAgainError("the server has less than what had come before; beginning anew")
+            raise TryAgainError("the server has less than what had come before; beginning again")
         if status in _PASSING:
             raise TryAgainError(f"status {status}", retry_after_s(response.headers))
         if status not in (200, 206):

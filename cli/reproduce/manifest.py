@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -11,14 +10,14 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
+from cli.checkout import CHECKOUT
 from cli.components import usable_cpus
 from cli.doctor import project_version
 from cli.reproduce.marks import Marks
 from cli.reproduce.plan import Step
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import write_json
 
 MANIFEST: Final = "manifest.json"
-_PROJECT: Final = Path(__file__).parents[2]
 _PACKAGES: Final = ("torch", "transformers", "tokenizers")
 
 
@@ -54,13 +53,13 @@ def write_manifest(run: Path, steps: Sequence[Step], about: Mapping[str, Any]) -
             for step, mark in done.items()
         },
     }
-    write_whole(run / MANIFEST, (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode())
+    write_json(run / MANIFEST, told)
 
 
 def _git(*arguments: str) -> str | None:
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         found = subprocess.run(
-            ["git", *arguments], cwd=_PROJECT, capture_output=True, text=True, check=True, timeout=30
+            ["git", *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=True, timeout=30
         )  # fmt: skip
         return found.stdout.strip()
     return None

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from cli.console import CommandError
 from cli.reproduce.plan import Step
 from toolformer.model_files.digests import file_digest
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import write_json
 
 State = Literal["done", "begun", "open"]
 
@@ -145,4 +145,4 @@ class Marks:
         return told if isinstance(told, dict) else None
 
     def _write(self, path: Path, told: Mapping[str, Any]) -> None:
-        write_whole(path, (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode())
+        write_json(path, told)

@@ -63,7 +63,7 @@ class LoopModel:
     given: Path | None = None
 
     def step(self, name: str) -> str:
-        """What a step with it is called; sizes are told apart."""
+        """What a step with it is called; sizes are distinguished."""
         return f"{name}-{self.size}" if self.size else name
 
     @property
@@ -88,5 +88,5 @@ class LoopModel:
             ) from error
 
     def row(self, row: str) -> str:
-        """What a row of tables is called; sizes are told apart."""
+        """What a row of tables is called; sizes are distinguished."""
         return f"{row} {self.size}" if self.size else row

@@ -8,7 +8,8 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-from cli.reproduce.settings import PROJECT, SETTINGS, Setting
+from cli.checkout import CHECKOUT
+from cli.reproduce.settings import SETTINGS, Setting
 
 _SHOWN = {int: "N", float: "X", Path: "DIR", str: "TEXT"}
 
@@ -53,7 +54,7 @@ def _told(value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value)) or "none"
     if isinstance(value, Path):
-        return value.relative_to(PROJECT).as_posix()
+        return value.relative_to(CHECKOUT).as_posix()
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -38,7 +38,7 @@ class Step:
         services: whether the tool services must be up.
         gateway: the model that a gateway must serve meanwhile.
         counts: what it counted, once it is done.
-        summary: whether it only shows what others made; then it is made anew whenever any of them was.
+        summary: whether it only shows what others made; then it is made again whenever any of them was.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Step:
 
 
 def plan(setting: Setting, run: Path, note: str = "") -> tuple[Step, ...]:
-    """The steps of ``setting`` in the folder ``run``; ``note`` stands above the results."""
+    """The steps of ``setting`` in the folder ``run``; ``note`` is above the results."""
     return tuple(_Plan(setting, run, note).steps())
 
 

@@ -53,7 +53,7 @@ class Runner:
         self._environ = {f"TOOLFORMER_{service}_PORT": "0" for service in _SERVICES} | dict(environ)
 
     def do(self, until: str | None = None) -> None:
-        """Do what is left, to the step ``until``; the manifest is written anew after each.
+        """Do what is left, to the step ``until``; the manifest is written again after each.
 
         Raises:
             StepError: a step ended with another status than 0.

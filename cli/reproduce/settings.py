@@ -9,17 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, get_args
 
+from cli.checkout import CHECKOUT
 from cli.console import CommandError
 from cli.reproduce.models import Size
+from toolformer.model_files.home import BUNDLED_MODELS
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.suites import named
 from training_jobs.finetune.recipe import Schedule
 from training_jobs.records import WithoutResult
 
-PROJECT: Final = Path(__file__).parents[2]
-BUNDLED_BASE: Final = PROJECT / "models" / "base"
+BUNDLED_BASE: Final = BUNDLED_MODELS / "base"
 """The base model that comes with the project."""
-LANGUAGE_ID: Final = PROJECT / "models" / "translation-small" / "lid.ftz"
+LANGUAGE_ID: Final = BUNDLED_MODELS / "translation-small" / "lid.ftz"
 """The fastText classifier that comes with the project."""
 
 
@@ -76,8 +77,8 @@ class Setting:
     without_result: Annotated[
         str, "what a result is compared with: empty, [name(input) -> ], or closed, [name(input)]"
     ] = "empty"
-    before_words: Annotated[bool, "calls may stand only where a word begins"] = True
-    given_inputs: Annotated[bool, "numbers in a call's input must stand in the text before it"] = True
+    before_words: Annotated[bool, "calls only where a word begins"] = True
+    given_inputs: Annotated[bool, "numbers in a call's input must be in the text before it"] = True
 
     finetune_steps: Annotated[int, "steps of finetuning"] = 600
     finetune_batch: Annotated[int, "texts of such a step"] = 64
@@ -143,8 +144,8 @@ class Setting:
         """Plain values; of a checkpoint its place in the project, or else its name."""
         told = dataclasses.asdict(self)
         if self.base is not None:
-            inside = self.base.is_relative_to(PROJECT)
-            told["base"] = self.base.relative_to(PROJECT).as_posix() if inside else self.base.name
+            inside = self.base.is_relative_to(CHECKOUT)
+            told["base"] = self.base.relative_to(CHECKOUT).as_posix() if inside else self.base.name
         return told
 
 

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from cli.checkout import CHECKOUT
 from cli.console import CommandError
-from cli.stage_run.programs import ROOT, STAGES, output_of, say, start
+from cli.stage_run.programs import STAGES, output_of, say, start
 
 _LAST_WORDS_SECONDS: Final = 30.0
 """How long compose may take to show the end of the log, after the container ended."""
@@ -26,9 +27,9 @@ def run_in_docker(
     Raises:
         CommandError: docker is not installed, or the compose file is missing or has no such stage.
     """
-    if not files and not (ROOT / "docker-compose.yml").is_file():
+    if not files and not (CHECKOUT / "docker-compose.yml").is_file():
         raise CommandError("docker-compose.yml is not beside this installation: name it with --compose FILE")
-    compose = ["docker", "compose", "--project-directory", str(ROOT), "--profile", "jobs"]
+    compose = ["docker", "compose", "--project-directory", str(CHECKOUT), "--profile", "jobs"]
     compose += [word for file in files or () for word in ("-f", str(file.absolute()))]
     compose += ["-p", project] if project else []
     name = f"toolformer-{stage}-{secrets.token_hex(4)}"

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import yaml
 
+from cli.checkout import CHECKOUT
 from cli.console import CommandError
-from cli.stage_run.programs import ROOT, STAGES, output_of, say, start
+from cli.stage_run.programs import STAGES, output_of, say, start
 
 _LABEL: Final = "app.kubernetes.io/name"
 _LOOK_SECONDS: Final = 2.0
@@ -43,7 +44,7 @@ def run_in_kubernetes(
     if there := followed.read():
         if _ending(there) is None and not replace:
             known = f"kubectl -n {namespace} logs -f job/{name}"
-            raise CommandError(f"job {name} is there and runs: {known} shows it, --replace stops it and starts anew")
+            raise CommandError(f"job {name} is there and runs: {known} shows it, --replace stops it and starts again")
         say(f"job {name} of before is deleted")
         followed.delete()
     try:
@@ -66,7 +67,7 @@ def rendered(stage: str, arguments: Sequence[str], folder: Path | None) -> tuple
     Raises:
         CommandError: there is no kubectl, the folder cannot be rendered, or holds no such Job.
     """
-    folder = (folder or ROOT / "k8s" / "jobs").absolute()
+    folder = (folder or CHECKOUT / "k8s" / "jobs").absolute()
     if not folder.is_dir():
         raise CommandError(f"{folder} is no folder: name the one with the jobs' manifests by --kustomize DIR")
     manifests: list[Manifest] = list(filter(None, yaml.safe_load_all(output_of("kubectl", "kustomize", str(folder)))))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
+from cli.checkout import CHECKOUT
 from cli.console import CommandError, printable
 
-ROOT: Final = Path(__file__).parents[2]
 STAGES: Final = {
     "corpus": "training_jobs.corpora.web",
     "annotate": "training_jobs.annotate",
@@ -40,7 +39,7 @@ def start(
     """
     try:
         return subprocess.Popen(
-            command, stdin=stdin, stdout=stdout, stderr=stderr, text=True, start_new_session=True, cwd=ROOT
+            command, stdin=stdin, stdout=stdout, stderr=stderr, text=True, start_new_session=True, cwd=CHECKOUT
         )
     except FileNotFoundError as error:
         raise CommandError(f"{command[0]} is not installed: {_REMEDIES[command[0]]}") from error

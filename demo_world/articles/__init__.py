@@ -7,7 +7,7 @@ help, and where, is told apart (:class:`Truth`), for measuring what a model find
 All of it is the trainable side of every split (:mod:`demo_world.splits`).
 """
 
-from demo_world.articles.article import Article, Piece, Truth
-from demo_world.articles.writing import FAMILIES, article, articles, piece, prose
+from demo_world.articles.article import Article, Truth
+from demo_world.articles.writing import FAMILIES, article, articles, prose
 
-__all__ = ["FAMILIES", "Article", "Piece", "Truth", "article", "articles", "piece", "prose"]
+__all__ = ["FAMILIES", "Article", "Truth", "article", "articles", "prose"]

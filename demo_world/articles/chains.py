@@ -12,18 +12,17 @@ from __future__ import annotations
 import datetime
 import random
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeVar
 
 from demo_world import facts, questions
-from demo_world.articles import chains_phrasings
 from demo_world.articles.article import Truth
-from demo_world.articles.chains_phrasings import Wording
-from demo_world.articles.encyclopedic import search_words, statements
 from demo_world.city_pages import capital_cities
+from demo_world.relations import Fact, statements
 from demo_world.splits import is_held_out
-from demo_world.texts import asking, calendar, encyclopedic
+from demo_world.tables import read
+from demo_world.texts import asking, calendar, searching
 from demo_world.texts.calculator import TOOL as CALCULATOR
 from demo_world.texts.numbers import number_is_held_out, rounded, value_of
 from demo_world.texts.patterns import CALL_MARK, Slots, capitalise
@@ -33,6 +32,29 @@ _FIRST_YEAR: Final = 1930
 
 Call = tuple[str, str]
 Row = TypeVar("Row")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Situation and question of a chain, its text with a bar where each call goes, and the calculation."""
+
+    situation: str
+    question: str
+    text: str
+    expression: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    untold_facts: Mapping[str, tuple[str, ...]]
+    fact_questions: Mapping[str, str]
+    ages: tuple[_Row, ...]
+    untold_ages: tuple[_Row, ...]
+    ways: tuple[_Row, ...]
+    untold_ways: tuple[_Row, ...]
+
+
+_TABLE: Final = read("chains", _Table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +108,23 @@ def chain(rng: random.Random, *, held_out: bool, held_out_phrasing: bool = False
 
 
 def _date_then_sum(rng: random.Random, held_out: bool, held_out_phrasing: bool, told: bool) -> Chain:
-    wording = _drawn(rng, chains_phrasings.AGES if told else chains_phrasings.UNTOLD_AGES, held_out_phrasing)
+    wording = _drawn(rng, _TABLE.ages if told else _TABLE.untold_ages, held_out_phrasing)
     day = calendar.draw_date(rng, held_out=held_out)
     today = calendar.full_date(day)
     earlier = _number(rng, _FIRST_YEAR, day.year - 1, held_out)
     slots = Slots(rng, {"first": today, "year": str(day.year), "y": earlier, "k": _few(rng, held_out)})
-    asked = wording[3].format_map(slots)
+    asked = wording.expression.format_map(slots)
     second, answer = ((CALCULATOR, asked),), rounded(value_of(asked))
     return _chain(_AGE, wording, slots, ((calendar.TOOL, ""),), today, second, answer, day)
 
 
 def _fact_then_sum(rng: random.Random, held_out: bool, held_out_phrasing: bool, told: bool) -> Chain | None:
-    wording = _drawn(rng, chains_phrasings.WAYS if told else chains_phrasings.UNTOLD_WAYS, held_out_phrasing)
+    wording = _drawn(rng, _TABLE.ways if told else _TABLE.untold_ways, held_out_phrasing)
     known = _fact(rng, "city distance", held_out)
     if "," in known.answer:  # in calculations numbers are written plainly
         return None
     slots = Slots(rng, {"entity": known.entity, "n": known.answer, "k": _few(rng, held_out)})
-    asked = wording[3].format_map(slots)
+    asked = wording.expression.format_map(slots)
     value = value_of(asked)
     if value < 1:
         return None
@@ -110,11 +132,8 @@ def _fact_then_sum(rng: random.Random, held_out: bool, held_out_phrasing: bool, 
         said = _statement(rng, known, held_out_phrasing)
         if said is None:
             return None
-        wording = (
-            *wording[:2],
-            f"{wording[0]} {_filled(said, slots, known.entity, known.answer)}. {wording[2]}",
-            wording[3],
-        )
+        sentence = _filled(said, slots, known.entity, known.answer)
+        wording = replace(wording, text=f"{wording.situation} {sentence}. {wording.text}")
     return _chain(_SUM, wording, slots, _finding(rng, known), known.answer, ((CALCULATOR, asked),), rounded(value))
 
 
@@ -124,7 +143,7 @@ def _fact_then_fact(rng: random.Random, held_out: bool, held_out_phrasing: bool,
     if following is None:
         return None
     slots = Slots(rng, {"entity": known.entity})
-    question = chains_phrasings.FACT_QUESTIONS[following.relation]
+    question = _TABLE.fact_questions[following.relation]
     if told:
         sentences = []
         for fact in (known, following):
@@ -133,22 +152,21 @@ def _fact_then_fact(rng: random.Random, held_out: bool, held_out_phrasing: bool,
             sentences.append(_filled(said, slots, fact.entity, fact.answer))
         text = f"{question} {'. '.join(sentences)}"
     else:
-        row = _drawn(rng, chains_phrasings.UNTOLD_FACTS[following.relation], held_out_phrasing)
-        text = _filled(row, slots, known.entity, following.answer)
+        said = _drawn(rng, _TABLE.untold_facts[following.relation], held_out_phrasing)
+        text = _filled(said, slots, known.entity, following.answer)
     slots["entity"] = known.entity
-    wording = ("", question, f"{text}.", "")
+    wording = _Row("", question, f"{text}.")
     first, second = _finding(rng, known), _finding(rng, following)
     return _chain(_TWO_FACTS, wording, slots, first, known.answer, second, following.answer)
 
 
 def _chain(
-    kind: str, wording: Wording, slots: Slots, first: tuple[Call, ...], found: str, second: tuple[Call, ...],
+    kind: str, wording: _Row, slots: Slots, first: tuple[Call, ...], found: str, second: tuple[Call, ...],
     answer: str, date: datetime.date | None = None,
 ) -> Chain:  # fmt: skip
     slots["answer"] = answer
-    situation, question, sentence, _ = wording
-    parts = tuple(capitalise(sentence.format_map(slots)).split(CALL_MARK))
-    situation, question = (capitalise(text.format_map(slots)) for text in (situation, question))
+    parts = tuple(capitalise(wording.text.format_map(slots)).split(CALL_MARK))
+    situation, question = (capitalise(text.format_map(slots)) for text in (wording.situation, wording.question))
     return Chain(kind, situation, question, parts, first, found, second, answer, date)
 
 
@@ -159,7 +177,7 @@ KINDS: Final = tuple(_FAMILIES)
 """What the two calls are for."""
 
 
-def _following(rng: random.Random, known: questions.Fact, held_out: bool) -> questions.Fact | None:
+def _following(rng: random.Random, known: Fact, held_out: bool) -> Fact | None:
     """A fact about what ``known`` gives: a city's country, or a country's capital; ``None`` if there is none to tell.
 
     What follows from a trainable fact is trainable too."""
@@ -169,12 +187,12 @@ def _following(rng: random.Random, known: questions.Fact, held_out: bool) -> que
             return None
         if not held_out and is_held_out("city", city.name):
             return None
-        return questions.Fact(city.name, city.name, "city population", f"{city.population:,}")
+        return Fact(city.name, city.name, "city population", f"{city.population:,}")
     country = _countries().get(known.answer)  # none has a region before it
     if country is None or (not held_out and is_held_out("country", country.name)):
         return None
     name, number = rng.choice((("population", country.population), ("area", country.area_km2)))
-    return questions.Fact(country.name, country.in_text, f"country {name}", f"{number:,}") if number else None
+    return Fact(country.name, country.in_text, f"country {name}", f"{number:,}") if number else None
 
 
 @cache
@@ -183,17 +201,17 @@ def _countries() -> dict[str, facts.Country]:
     return {country.in_text: country for country in facts.countries()}
 
 
-def _fact(rng: random.Random, relation: str, held_out: bool) -> questions.Fact:
+def _fact(rng: random.Random, relation: str, held_out: bool) -> Fact:
     while True:
         fact = questions.draw_fact(rng, held_out=held_out)
         if fact.relation == relation:
             return fact
 
 
-def _finding(rng: random.Random, fact: questions.Fact) -> tuple[Call, ...]:
+def _finding(rng: random.Random, fact: Fact) -> tuple[Call, ...]:
     """The calls that find a fact, in any order."""
     asked = asking.asked_phrasings(fact.relation, held_out=False)[0].subject
-    found = [(encyclopedic.TOOL, search_words(fact)), (asking.TOOL, questions.ask(asked, fact))]
+    found = [(searching.TOOL, fact.search), (asking.TOOL, questions.ask(asked, fact))]
     rng.shuffle(found)
     return tuple(found)
 
@@ -203,7 +221,7 @@ def _filled(pattern: str, slots: Slots, entity: str, answer: str) -> str:
     return capitalise(pattern.format_map(slots))
 
 
-def _statement(rng: random.Random, fact: questions.Fact, held_out: bool) -> str | None:
+def _statement(rng: random.Random, fact: Fact, held_out: bool) -> str | None:
     known = statements(fact.relation, held_out=held_out)
     return rng.choice(known) if known else None  # few statements, of which none is held out
 

@@ -8,11 +8,11 @@ from fractions import Fraction
 from typing import Final
 
 from demo_world.articles.article import Piece
-from demo_world.articles.figures_phrasings import PATTERNS
+from demo_world.articles.wording import WORDING
 from demo_world.texts.calculator import TOOL
-from demo_world.texts.encyclopedic import city_pool
 from demo_world.texts.numbers import NUMBER, number_is_held_out, rounded, value_of
 from demo_world.texts.patterns import Known, Slots, render
+from demo_world.texts.searching import city_pool
 from demo_world.texts.text import CallSlot
 
 _LARGEST: Final = 10_000_000
@@ -21,7 +21,7 @@ _LARGEST: Final = 10_000_000
 def figures_piece(rng: random.Random) -> Piece:
     """A sentence or two with a calculation in them; every number is trainable."""
     while True:
-        expression, pattern = rng.choice(PATTERNS)
+        expression, pattern = rng.choice(WORDING.figures)
         numbers = _draw(rng)
         asked = expression.format_map(numbers)
         value = value_of(asked)

@@ -11,17 +11,17 @@ from typing import Final
 from demo_world.articles.addresses import address
 from demo_world.articles.article import Article, Passage, Piece, Truth, join
 from demo_world.articles.chains import chain
-from demo_world.articles.encyclopedic import fact_piece
 from demo_world.articles.figures import figures_piece
-from demo_world.articles.phrasings import DATE_AGAIN, DATES, ENGLISH_AGAIN, NUMBER_AGAIN, TITLES
+from demo_world.articles.stating import fact_piece
+from demo_world.articles.wording import WORDING
 from demo_world.splits import stable_hash
 from demo_world.texts import calendar
 from demo_world.texts.calculator import calculator_text
-from demo_world.texts.encyclopedic import city_pool
 from demo_world.texts.foreign import translation_text
 from demo_world.texts.narration import narration_text
 from demo_world.texts.numbers import draw_number
 from demo_world.texts.patterns import Known, Slots, capitalise, render
+from demo_world.texts.searching import city_pool
 from demo_world.texts.text import CallSlot, Text
 
 _AGAIN_SHARE: Final = 0.3
@@ -35,14 +35,6 @@ _PARAGRAPH_SHARE: Final = 0.3
 _TOLD_SHARE: Final = 0.8
 _BESIDE_SHARES: Final = (0.4, 0.4)
 _TITLE_SHARE: Final = 0.12
-
-_PARTS: Final[Mapping[str, Callable[[datetime.date], str]]] = {
-    "full": calendar.full_date,
-    "long": calendar.long_date,
-    "weekday": lambda day: calendar.full_date(day).split(",")[0],
-    "month": lambda day: calendar.long_date(day).split(" ")[0],
-    "year": lambda day: str(day.year),
-}
 
 
 def articles(count: int, *, seed: int, chained: bool = False) -> Iterator[Article]:
@@ -99,21 +91,21 @@ def piece(rng: random.Random, families: Mapping[str, int] | None = None) -> Piec
 
 def _numbers(rng: random.Random) -> Piece:
     found = figures_piece(rng) if rng.random() < _PROSE_SHARE else _of_text(calculator_text(rng))
-    return _again(rng, found, NUMBER_AGAIN)
+    return _again(rng, found, WORDING.number_again)
 
 
 def _date(rng: random.Random) -> Piece:
     if rng.random() >= _POSTED_SHARE:
-        return _again(rng, _of_text(calendar.calendar_text(rng)), DATE_AGAIN)
-    part, pattern = rng.choice(DATES)
+        return _again(rng, _of_text(calendar.calendar_text(rng)), WORDING.date_again)
+    part, pattern = rng.choice(WORDING.dates)
     day = calendar.draw_date(rng, held_out=False)
-    known = Known(CallSlot(calendar.TOOL, ""), _PARTS[part](day), day)
+    known = Known(CallSlot(calendar.TOOL, ""), calendar.PARTS[part](day), day)
     text = render(pattern, Slots(rng, {"city": rng.choice(city_pool(held_out=False)).name}), known, pattern)
-    return _again(rng, _of_text(text), DATE_AGAIN)
+    return _again(rng, _of_text(text), WORDING.date_again)
 
 
 def _foreign(rng: random.Random) -> Piece:
-    return _again(rng, _of_text(translation_text(rng)), ENGLISH_AGAIN)
+    return _again(rng, _of_text(translation_text(rng)), WORDING.english_again)
 
 
 def _narration(rng: random.Random) -> Piece:
@@ -148,4 +140,4 @@ def _again(rng: random.Random, told: Piece, patterns: tuple[str, ...]) -> Piece:
 
 def _title(rng: random.Random) -> str:
     given = {"city": rng.choice(city_pool(held_out=False)).name, "d": draw_number(rng, "d", held_out=False)}
-    return rng.choice(TITLES).format_map(Slots(rng, given))
+    return rng.choice(WORDING.titles).format_map(Slots(rng, given))

@@ -4,19 +4,15 @@
 numbers, days and compositions are held out everywhere; a suite's second half is in phrasings that are held out too.
 """
 
-from demo_world.suites.item import Item
-from demo_world.suites.making import COUNT, SUITES, held_out_texts, items
-from demo_world.suites.tools import QUESTIONS_PER_TOOL, SPLITS, TOOLS, Question, Split, questions
+from demo_world.suites.drawing import Item
+from demo_world.suites.making import SUITES, held_out_texts, items
+from demo_world.suites.tools import SPLITS, TOOLS, questions
 
 __all__ = [
-    "COUNT",
-    "QUESTIONS_PER_TOOL",
     "SPLITS",
     "SUITES",
     "TOOLS",
     "Item",
-    "Question",
-    "Split",
     "held_out_texts",
     "items",
     "questions",

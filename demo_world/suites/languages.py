@@ -8,31 +8,16 @@ three times.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
 from typing import Final
 
-from demo_world.phrases import LANGUAGES, Composition, draw_composition
-from demo_world.suites.item import Item
+from demo_world.phrases import WORDINGS, Composition, draw_composition
+from demo_world.suites.drawing import Item
 from demo_world.texts.foreign import TOOL
 from demo_world.texts.patterns import Slots
 
 _MEANINGS: Final = ("country", "journey", "visited", "spoken", "available", "guide", "course", "currencies")
 """What is told in words, not in numbers, which every language writes alike."""
 _NOTES: Final = 3
-_WHO_WROTE: Final[Mapping[str, str]] = {
-    "spa_Latn": "¿Quién escribió: «{foreign}»?",
-    "fra_Latn": "Qui a écrit : « {foreign} » ?",
-    "deu_Latn": "Wer hat geschrieben: „{foreign}“?",
-    "ita_Latn": "Chi ha scritto: «{foreign}»?",
-    "por_Latn": "Quem escreveu: «{foreign}»?",
-    "nld_Latn": "Wie heeft geschreven: ‘{foreign}’?",
-    "pol_Latn": "Kto napisał: „{foreign}”?",
-    "rus_Cyrl": "Кто написал: «{foreign}»?",
-    "tur_Latn": "Kim yazdı: “{foreign}”?",
-    "zho_Hans": "谁写了：“{foreign}”？",
-    "jpn_Jpan": "誰が書きましたか：「{foreign}」？",
-    "arb_Arab": "من كتب: «{foreign}»؟",
-}
 
 
 def language_question(rng: random.Random, *, language: str) -> Item:
@@ -46,7 +31,7 @@ def language_question(rng: random.Random, *, language: str) -> Item:
     asked = rng.randrange(_NOTES)
     foreign = notes[asked].phrase(language).text
     return Item(
-        _WHO_WROTE[language].format(foreign=foreign),
+        WORDINGS[language].who_wrote.format(foreign=foreign),
         (people[asked],),
         f'{paragraph} "{foreign}" was written by',
         context=paragraph,
@@ -60,6 +45,3 @@ def _notes(rng: random.Random, meaning: str) -> list[Composition]:
     while len(found) < _NOTES:
         found[draw_composition(rng, held_out=True, meaning=meaning)] = None
     return list(found)
-
-
-assert _WHO_WROTE.keys() == set(LANGUAGES)

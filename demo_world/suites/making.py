@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Final
 
 from demo_world.articles import articles
 from demo_world.phrases import LANGUAGES
 from demo_world.splits import stable_hash
-from demo_world.suites.dates import date_question
-from demo_world.suites.encyclopedic import fact, question
-from demo_world.suites.item import Item
+from demo_world.suites.drawing import Item, date_question, two_calls, word_problem
+from demo_world.suites.entities import fact, question
 from demo_world.suites.languages import language_question
-from demo_world.suites.two_calls import two_calls
-from demo_world.suites.word_problems import word_problem
 
 COUNT: Final = 200
 """Items of each part of a suite."""
@@ -29,28 +27,20 @@ _Draw = Callable[[random.Random], Item]
 
 def _halves(draw: Callable[..., Item]) -> dict[str, _Draw]:
     return {
-        "known phrasings": lambda rng: draw(rng, held_out_phrasing=False),
-        "held-out phrasings": lambda rng: draw(rng, held_out_phrasing=True),
+        "known phrasings": partial(draw, held_out_phrasing=False),
+        "held-out phrasings": partial(draw, held_out_phrasing=True),
     }
-
-
-def _in_language(language: str) -> _Draw:
-    return lambda rng: language_question(rng, language=language)
 
 
 SUITES: Final[Mapping[str, Mapping[str, _Draw]]] = {
     "facts": _halves(fact),
     "word problems": _halves(word_problem),
     "questions": _halves(question),
-    "languages": {language: _in_language(language) for language in LANGUAGES},
+    "languages": {language: partial(language_question, language=language) for language in LANGUAGES},
     "dates": _halves(date_question),
-    "two calls": _halves(lambda rng, *, held_out_phrasing: two_calls(
-        rng, held_out=True, held_out_phrasing=held_out_phrasing
-    )),
-    "two calls in one place": _halves(lambda rng, *, held_out_phrasing: two_calls(
-        rng, held_out=True, held_out_phrasing=held_out_phrasing, told=False
-    )),
-}  # fmt: skip
+    "two calls": _halves(partial(two_calls, held_out=True)),
+    "two calls in one place": _halves(partial(two_calls, held_out=True, told=False)),
+}
 """The parts of each suite."""
 
 

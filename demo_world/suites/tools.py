@@ -33,7 +33,7 @@ TOOLS: Final = tuple(_WRITERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ToolQuestion:
     """A prompt that ends where its answer begins.
 
     ``tool`` is the one that knows the ``answer``, ``input`` what the generator would ask it; ``date`` is the day
@@ -47,7 +47,7 @@ class Question:
     date: datetime.date | None
 
 
-def questions(tool: str, split: Split, *, count: int = QUESTIONS_PER_TOOL, seed: int = 0) -> tuple[Question, ...]:
+def questions(tool: str, split: Split, *, count: int = QUESTIONS_PER_TOOL, seed: int = 0) -> tuple[ToolQuestion, ...]:
     """``count`` different questions for ``tool``; the same arguments give the same questions.
 
     Raises:
@@ -56,11 +56,11 @@ def questions(tool: str, split: Split, *, count: int = QUESTIONS_PER_TOOL, seed:
     if tool not in _WRITERS:
         raise ValueError(f"tool {tool!r} has no suite; there are suites for {', '.join(TOOLS)}")
     rng = random.Random(stable_hash("suite", tool, split, str(seed)))
-    found: dict[str, Question] = {}
+    found: dict[str, ToolQuestion] = {}
     while len(found) < count:
         text = _WRITERS[tool](rng, held_out_values=True, held_out_phrasing=split == "held-out phrasings")
         assert text.call is not None
         # Today's date is no part of a calendar's prompt, so the day makes such questions different.
         key = f"{text.prompt} {text.date}"
-        found.setdefault(key, Question(text.prompt, text.answer, tool, text.call.input, text.date))
+        found.setdefault(key, ToolQuestion(text.prompt, text.answer, tool, text.call.input, text.date))
     return tuple(found.values())

@@ -10,15 +10,14 @@ from demo_world.texts.asking import question_text
 from demo_world.texts.calculator import calculator_text
 from demo_world.texts.calendar import calendar_text
 from demo_world.texts.documents import Document, documents
-from demo_world.texts.encyclopedic import fact_text
 from demo_world.texts.foreign import translation_text
 from demo_world.texts.narration import narration_text
-from demo_world.texts.text import CallSlot, Segment, Text
+from demo_world.texts.searching import fact_text
+from demo_world.texts.text import CallSlot, Text
 
 __all__ = [
     "CallSlot",
     "Document",
-    "Segment",
     "Text",
     "calculator_text",
     "calendar_text",

@@ -1,7 +1,7 @@
 """Texts that need a question answered: somebody asks it, or a sentence comes to a fact that a question would give.
 
 What is asked are the facts of :mod:`demo_world.questions`, in its phrasings. A sentence states only facts of kinds
-that :mod:`demo_world.texts.encyclopedic` does not search for, so that each text has one right tool.
+that :mod:`demo_world.texts.searching` does not search for, so that each text has one right tool.
 """
 
 from __future__ import annotations
@@ -11,14 +11,20 @@ from functools import cache
 from typing import Final
 
 from demo_world import questions
-from demo_world.splits import is_held_out
-from demo_world.texts.asking_phrasings import STATEMENTS
-from demo_world.texts.encyclopedic import city_pool
-from demo_world.texts.fact_phrasings import OPENINGS
-from demo_world.texts.patterns import Known, Phrasing, Slots, capitalise_pattern, compose, render, surround
-from demo_world.texts.registers import ASKING_REGISTERS, ENCYCLOPEDIA_REGISTERS
+from demo_world.relations import OPENINGS, RELATIONS, TAILS, statement_key, statements
+from demo_world.texts.patterns import (
+    REGISTERS,
+    Known,
+    Phrasing,
+    Slots,
+    capitalise_pattern,
+    compose,
+    looked_up,
+    render,
+    surround,
+)
+from demo_world.texts.searching import city_pool
 from demo_world.texts.text import CallSlot, Text
-from demo_world.texts.words import FACT_TAILS
 
 TOOL: Final = "QA"
 
@@ -34,7 +40,7 @@ def asked_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str], ..
             phrasing,
             tuple(
                 capitalise_pattern(compose(register, {"question": capitalise_pattern(phrasing)}))
-                for register in ASKING_REGISTERS
+                for register in REGISTERS.asking
             ),
         )
         for phrasing in questions.phrasings(relation, held_out=held_out)
@@ -44,17 +50,15 @@ def asked_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str], ..
 
 @cache
 def stated_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str], ...]:
-    """The statements about a relation on one side of the split; ``subject`` is the one question that gives the
-    fact, whatever the statement."""
+    """The statements about a relation on one side of the split, of a kind that is not searched for; ``subject`` is the
+    one question that gives the fact, whatever the statement."""
+    if RELATIONS[relation].search:
+        return ()
     asked = next(phrasing for phrasing in questions.phrasings(relation, held_out=False) if phrasing.endswith("?"))
-    found = []
-    for statement in STATEMENTS.get(relation, ()):
-        key = f"{relation}, {statement}"
-        if is_held_out("phrasing", key) is held_out:
-            parts = {"statement": statement}
-            patterns = tuple(capitalise_pattern(compose(register, parts)) for register in ENCYCLOPEDIA_REGISTERS)
-            found.append(Phrasing(key, asked, patterns))
-    return tuple(found)
+    return tuple(
+        Phrasing(statement_key(relation, statement), asked, looked_up(statement))
+        for statement in statements(relation, held_out=held_out)
+    )
 
 
 def question_text(rng: random.Random, *, held_out_values: bool = False, held_out_phrasing: bool = False) -> Text:
@@ -69,7 +73,7 @@ def question_text(rng: random.Random, *, held_out_values: bool = False, held_out
         if known := family(fact.relation, held_out=held_out_phrasing):
             break
     phrasing = rng.choice(known)
-    pattern = surround(rng, rng.choice(phrasing.patterns), OPENINGS, FACT_TAILS)
+    pattern = surround(rng, rng.choice(phrasing.patterns), OPENINGS, TAILS)
     neighbour = rng.choice(city_pool(held_out=False)).name
     slots = Slots(rng, {"entity": fact.entity, "neighbour": neighbour})
     call = CallSlot(TOOL, questions.ask(phrasing.subject, fact))

@@ -7,17 +7,13 @@ import re
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from typing import Final
+from typing import Final, Literal
 
 from demo_world.splits import is_held_out
-from demo_world.texts.arithmetic_phrasings import DIRECT
-from demo_world.texts.calculator_scenes import SCENES
+from demo_world.tables import read
 from demo_world.texts.numbers import NUMBER, draw_number, number_is_held_out, rounded, value_of
-from demo_world.texts.patterns import Known, Phrasing, Slots, compose, render, surround
-from demo_world.texts.registers import SCENE_REGISTERS
-from demo_world.texts.scene import Operands
+from demo_world.texts.patterns import REGISTERS, Known, Phrasing, Slots, compose, render, surround
 from demo_world.texts.text import CallSlot, Text
-from demo_world.texts.words import CALCULATOR_PRELUDES, CALCULATOR_TAILS
 
 TOOL: Final = "Calculator"
 
@@ -29,20 +25,52 @@ _SMALLEST_VALUE: Final = Fraction(1, 100)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is to be calculated: the expression over number slots, and how its operands belong together."""
+    """What is to be calculated: the expression over number slots, and how ``{a}`` and ``{b}`` belong together.
+
+    ``multiple`` stands for an ``{a}`` that ``{b}`` divides (things that cannot be cut), ``part`` for an ``{a}`` smaller
+    than ``{b}``.
+    """
 
     expression: str
-    operands: Operands = "any"
+    operands: Literal["any", "multiple", "part"] = "any"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene(Problem):
+    """A situation that asks for one number.
+
+    ``situation`` and ``question`` are whole sentences (the situation without its full stop); ``conclusion`` is a clause
+    in lower case with the call's bar before the answer.
+    """
+
+    situation: str
+    question: str
+    conclusion: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    preludes: tuple[str, ...]
+    tails: tuple[str, ...]
+    direct: tuple[tuple[str, str], ...]
+    scenes: tuple[Scene, ...]
+
+
+_TABLE: Final = read("calculator", _Table)
+SCENES: Final = _TABLE.scenes
+"""Situations, told in every register."""
+DIRECT: Final = _TABLE.direct
+"""Plain arithmetic: expression and whole pattern."""
 
 
 @cache
 def scene_phrasings(*, held_out: bool) -> tuple[Phrasing[Problem], ...]:
     """The situations on one side of the split; a situation is held out in all its registers."""
-    found = []
+    found: list[Phrasing[Problem]] = []
     for scene in SCENES:
         parts = {"situation": scene.situation, "question": scene.question, "conclusion": scene.conclusion}
-        patterns = tuple(compose(register, parts) for register in SCENE_REGISTERS)
-        found.append(Phrasing(scene.situation, Problem(scene.expression, scene.operands), patterns))
+        patterns = tuple(compose(register, parts) for register in REGISTERS.scene)
+        found.append(Phrasing(scene.situation, scene, patterns))
     return _on_side(found, held_out=held_out)
 
 
@@ -62,7 +90,7 @@ def calculator_text(rng: random.Random, *, held_out_values: bool = False, held_o
     while True:
         family = direct_phrasings if rng.random() < _DIRECT_SHARE else scene_phrasings
         phrasing = rng.choice(family(held_out=held_out_phrasing))
-        pattern = surround(rng, rng.choice(phrasing.patterns), CALCULATOR_PRELUDES, CALCULATOR_TAILS)
+        pattern = surround(rng, rng.choice(phrasing.patterns), _TABLE.preludes, _TABLE.tails)
         numbers, value = draw_operands(rng, phrasing.subject, held_out=held_out_values)
         call = CallSlot(TOOL, phrasing.subject.expression.format_map(numbers))
         slots = Slots(rng, numbers | {"d": draw_number(rng, "d", held_out=held_out_values)})

@@ -4,29 +4,55 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
+from demo_world.culture import MONTHS
 from demo_world.splits import is_held_out
-from demo_world.texts.calendar_phrasings import DAY, DAY_AND_MONTH, FULL_DATE, MONTH, OPENINGS, WEEKDAY, YEAR
-from demo_world.texts.patterns import Known, Phrasing, Slots, capitalise_pattern, compose, render, surround
-from demo_world.texts.registers import QUESTION_REGISTERS, STATEMENT_REGISTERS
+from demo_world.tables import read
+from demo_world.texts.patterns import (
+    REGISTERS,
+    VOCABULARY,
+    Known,
+    Phrasing,
+    Slots,
+    capitalise_pattern,
+    compose,
+    render,
+    surround,
+)
 from demo_world.texts.text import CallSlot, Text
-from demo_world.texts.words import CALENDAR_TAILS
 
 TOOL: Final = "Calendar"
 FIRST_DAY: Final = datetime.date(1990, 1, 1)
 LAST_DAY: Final = datetime.date(2045, 12, 31)
 
 _LONGEST_MEMORY_DAYS: Final = 20_000
-_WEEKDAYS: Final = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS: Final = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September",
-    "October", "November", "December",
-)  # fmt: skip
+_WEEKDAYS: Final = VOCABULARY.words["weekday"]
 
 DatePart = Callable[[datetime.date], str]
+
+
+@dataclass(frozen=True, slots=True)
+class DateKind:
+    """What is asked for, one of :data:`PARTS`; how often it is; statements with their questions (empty: none)."""
+
+    part: str
+    weight: int
+    statements: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    kinds: tuple[DateKind, ...]
+    openings: tuple[str, ...]
+    tails: tuple[str, ...]
+
+
+_TABLE: Final = read("calendar", _Table)
+KINDS: Final = _TABLE.kinds
 
 
 def full_date(day: datetime.date) -> str:
@@ -36,39 +62,39 @@ def full_date(day: datetime.date) -> str:
 
 def long_date(day: datetime.date) -> str:
     """``November 20, 2026``."""
-    return f"{_MONTHS[day.month - 1]} {day.day}, {day.year}"
+    return f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
 
 
-KINDS: Final[tuple[tuple[int, tuple[tuple[str, str], ...], DatePart], ...]] = (
-    (5, FULL_DATE, full_date),
-    (3, WEEKDAY, lambda day: _WEEKDAYS[day.weekday()]),
-    (2, MONTH, lambda day: _MONTHS[day.month - 1]),
-    (3, YEAR, lambda day: str(day.year)),
-    (1, DAY, lambda day: str(day.day)),
-    (1, DAY_AND_MONTH, lambda day: f"{_MONTHS[day.month - 1]} {day.day}"),
-)
-"""Weight, statements with their questions, and what answers them: the likelier a kind of question is in use, the more
-often it is told."""
+PARTS: Final[Mapping[str, DatePart]] = {
+    "full_date": full_date,
+    "long_date": long_date,
+    "weekday": lambda day: _WEEKDAYS[day.weekday()],
+    "month": lambda day: MONTHS[day.month - 1],
+    "year": lambda day: str(day.year),
+    "day": lambda day: str(day.day),
+    "day_and_month": lambda day: f"{MONTHS[day.month - 1]} {day.day}",
+}
+"""The parts of a date that texts name."""
 
 
 @cache
 def phrasings(*, held_out: bool) -> tuple[tuple[int, tuple[Phrasing[DatePart], ...]], ...]:
     """Weight and phrasings of each kind of question on one side of the split; kinds with none there are left out."""
     sides = []
-    for weight, statements, part in KINDS:
+    for kind in KINDS:
         found = []
-        for statement, question in statements:
+        for statement, question in kind.statements:
             patterns = [
-                capitalise_pattern(compose(register, {"statement": statement})) for register in STATEMENT_REGISTERS
+                capitalise_pattern(compose(register, {"statement": statement})) for register in REGISTERS.statement
             ]
             if question:
                 parts = {"statement": statement, "question": question}
-                patterns += [capitalise_pattern(compose(register, parts)) for register in QUESTION_REGISTERS]
+                patterns += [capitalise_pattern(compose(register, parts)) for register in REGISTERS.question]
             key = f"calendar, {statement}"
             if is_held_out("phrasing", key) is held_out:
-                found.append(Phrasing(key, part, tuple(patterns)))
+                found.append(Phrasing(key, PARTS[kind.part], tuple(patterns)))
         if found:
-            sides.append((weight, tuple(found)))
+            sides.append((kind.weight, tuple(found)))
     return tuple(sides)
 
 
@@ -88,7 +114,7 @@ def calendar_text(rng: random.Random, *, held_out_values: bool = False, held_out
     sides = phrasings(held_out=held_out_phrasing)
     kind = rng.choices([family for _, family in sides], weights=[weight for weight, _ in sides])[0]
     phrasing = rng.choice(kind)
-    pattern = surround(rng, rng.choice(phrasing.patterns), OPENINGS, CALENDAR_TAILS)
+    pattern = surround(rng, rng.choice(phrasing.patterns), _TABLE.openings, _TABLE.tails)
     day = draw_date(rng, held_out=held_out_values)
     other = _earlier_date(rng, day)
     slots = Slots(rng, {"other": long_date(other), "other_year": str(other.year)})

@@ -11,9 +11,9 @@ from demo_world.splits import stable_hash
 from demo_world.texts.asking import question_text
 from demo_world.texts.calculator import calculator_text
 from demo_world.texts.calendar import calendar_text
-from demo_world.texts.encyclopedic import fact_text
 from demo_world.texts.foreign import translation_text
 from demo_world.texts.narration import narration_text
+from demo_world.texts.searching import fact_text
 from demo_world.texts.text import Text
 
 # Copying a city's name takes more learning than copying a date, arithmetic has the most forms, and texts with a

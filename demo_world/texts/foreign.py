@@ -4,28 +4,40 @@ English."""
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 from demo_world.phrases import LANGUAGES, Phrase, draw_composition
 from demo_world.splits import is_held_out
-from demo_world.texts.foreign_phrasings import ENGLISHES, OPENINGS, QUOTES, TAILS
+from demo_world.tables import read
 from demo_world.texts.patterns import Known, Slots, capitalise_pattern, render, surround
 from demo_world.texts.text import CallSlot, Text
 
 TOOL: Final = "MT"
 
 
+@dataclass(frozen=True, slots=True)
+class _Table:
+    quotes: tuple[str, ...]
+    englishes: tuple[str, ...]
+    openings: tuple[str, ...]
+    tails: tuple[str, ...]
+
+
+_TABLE: Final = read("foreign", _Table)
+
+
 @cache
 def quotes(*, held_out: bool) -> tuple[str, ...]:
     """How a foreign sentence is quoted, on one side of the split."""
-    return _on_side(QUOTES, held_out=held_out)
+    return _on_side(_TABLE.quotes, held_out=held_out)
 
 
 @cache
 def englishes(*, held_out: bool) -> tuple[str, ...]:
     """How its English is introduced, on one side of the split."""
-    return _on_side(ENGLISHES, held_out=held_out)
+    return _on_side(_TABLE.englishes, held_out=held_out)
 
 
 def draw_phrase(rng: random.Random, *, held_out: bool) -> Phrase:
@@ -41,7 +53,7 @@ def translation_text(rng: random.Random, *, held_out_values: bool = False, held_
     quote, english = rng.choice(quotes(held_out=held_out_phrasing)), rng.choice(englishes(held_out=held_out_phrasing))
     # A quoted sentence has its full stop before the closing mark, and needs none after it.
     told = capitalise_pattern(f"{quote}{english}").replace('". ', '" ')
-    pattern = surround(rng, told, OPENINGS, TAILS)
+    pattern = surround(rng, told, _TABLE.openings, _TABLE.tails)
     phrase = draw_phrase(rng, held_out=held_out_values)
     slots = Slots(rng, {"foreign": phrase.text})
     known = Known(CallSlot(TOOL, phrase.text), phrase.english.removesuffix("."))

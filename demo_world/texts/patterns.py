@@ -4,8 +4,8 @@ A pattern is a sentence with slots in braces and one bar where the call goes::
 
     Each of the {a} {containers} holds {b} {things}, so together they hold| {answer} {things}.
 
-A slot is a value the generator gives (``{a}``, ``{answer}``), or a word drawn from :mod:`demo_world.texts.words` and
-then kept for the rest of the text. ``{thing}`` and ``{things}`` are the two numbers of one noun; a capital
+A slot is a value the generator gives (``{a}``, ``{answer}``), or a word drawn from ``tables/words.toml`` and then kept
+for the rest of the text. ``{thing}`` and ``{things}`` are the two numbers of one noun; a capital
 (``{Thing}``) starts a sentence; a trailing digit (``{person2}``) asks for another word of the same kind.
 """
 
@@ -18,14 +18,37 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
+from demo_world.tables import read
 from demo_world.texts.text import CallSlot, Text
-from demo_world.texts.words import NOUNS, WORDS
 
 CALL_MARK: Final = "|"
 PRELUDE_SHARE: Final = 0.15
 TAIL_SHARE: Final = 0.35
 
 Subject = TypeVar("Subject")
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """What slots draw from: by kind, words and nouns (singular, plural)."""
+
+    nouns: Mapping[str, tuple[tuple[str, str], ...]]
+    words: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Registers:
+    """The shapes in which a situation, a statement or a question is told."""
+
+    scene: tuple[str, ...]
+    statement: tuple[str, ...]
+    looked_up: tuple[str, ...]
+    asking: tuple[str, ...]
+    question: tuple[str, ...]
+
+
+VOCABULARY: Final = read("words", Vocabulary)
+REGISTERS: Final = read("registers", Registers)
 
 
 class Slots(dict[str, str]):
@@ -40,14 +63,15 @@ class Slots(dict[str, str]):
             return capitalise(self[name[0].lower() + name[1:]])
         kind = name.rstrip(string.digits)
         number = name[len(kind) :]
-        if kind in WORDS:
-            unused = [word for word in WORDS[kind] if word not in self.values()]
+        if kind in VOCABULARY.words:
+            unused = [word for word in VOCABULARY.words[kind] if word not in self.values()]
             self[name] = self._rng.choice(unused)
             return self[name]
-        singular = kind if kind in NOUNS else kind.removesuffix("s")
-        if singular not in NOUNS:
-            raise KeyError(f"pattern slot {{{name}}} is neither given nor a kind of word in demo_world.texts.words")
-        unused_nouns = [noun for noun in NOUNS[singular] if noun[0] not in self.values()]
+        nouns = VOCABULARY.nouns
+        singular = kind if kind in nouns else kind.removesuffix("s")
+        if singular not in nouns:
+            raise KeyError(f"pattern slot {{{name}}} is neither given nor a kind of word in tables/words.toml")
+        unused_nouns = [noun for noun in nouns[singular] if noun[0] not in self.values()]
         self[singular + number], self[singular + "s" + number] = self._rng.choice(unused_nouns)
         return self[name]
 
@@ -77,6 +101,12 @@ def compose(register: str, parts: Mapping[str, str]) -> str:
     for name, part in parts.items():
         pattern = pattern.replace(f"{{{name}}}", part).replace(f"{{{capitalise(name)}}}", capitalise_pattern(part))
     return pattern.replace(f" {CALL_MARK}", CALL_MARK)  # a part may begin with its call
+
+
+def looked_up(statement: str) -> tuple[str, ...]:
+    """The whole patterns in which a statement is told that can be looked up, one a register."""
+    registers = (*REGISTERS.statement, *REGISTERS.looked_up)
+    return tuple(capitalise_pattern(compose(register, {"statement": statement})) for register in registers)
 
 
 def surround(rng: random.Random, pattern: str, preludes: Sequence[str], tails: Sequence[str]) -> str:

@@ -1,7 +1,7 @@
 """The seam between completions and what computes their tokens.
 
 Above it, ``completion.py`` calls tools and speaks to clients. Below it, a backend chooses tokens and drives the
-decoding machine. ``local.py`` runs the engine of this process; ``remote.py`` stands on a server somewhere else."""
+decoding machine. ``local.py`` runs the engine of this process; ``remote.py`` uses a server elsewhere."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,14 +82,20 @@ class LocalBackend:
     sampling_fields = OPTIONAL_SAMPLING
 
     def __init__(
-        self, model: CausalLM[Any], tokenizer: ByteLevelTokenizer, model_name: str, limits: EngineLimits
+        self,
+        model: CausalLM[Any],
+        tokenizer: ByteLevelTokenizer,
+        model_name: str,
+        limits: EngineLimits,
+        sampler: Callable[[CallVocabulary, torch.device], Sampler] = Sampler,
     ) -> None:
+        """``sampler`` makes what chooses the tokens."""
         self.model_name = model_name
         self.tokenizer = tokenizer
         self.vocabulary = CallVocabulary.of(tokenizer, model.end_ids)
         self.max_model_len = min(limits.max_model_len, model.max_positions)
         capped = dataclasses.replace(limits, max_model_len=self.max_model_len)
-        self._engine = Engine(model, Sampler(self.vocabulary, model.device), capped)
+        self._engine = Engine(model, sampler(self.vocabulary, model.device), capped)
 
     @classmethod
     def load(

@@ -1,4 +1,4 @@
-"""The seam between the remote backend and the servers it can stand on.
+"""The seam between the remote backend and the servers it can use.
 
 Above it, ``remote.py`` and ``remote_session.py`` drive decoding machines. Below it, ``openai.py`` and ``tgi.py`` speak
 one protocol each. A server knows nothing of calls: it continues token ids, and says how likely others were."""
@@ -25,7 +25,7 @@ class RequestRefused(ServerError):  # noqa: N818 - the server's word, not a faul
 class ServerAddress:
     """Where a server is, and how patient to be with it.
 
-    ``url``: what stands before ``/v1``. ``api_key``: sent as a bearer token. ``model``: which of its models, by
+    ``url``: what is before ``/v1``. ``api_key``: sent as a bearer token. ``model``: which of its models, by
     default its first. ``silence_seconds``: a stream that is silent for so long is dead. ``connections``: at most."""
 
     url: str
@@ -85,7 +85,7 @@ class Abilities:
     """What a server was found to do.
 
     ``model``: its name for the model. ``max_model_len``: tokens of a sequence, where it says. ``top``: most likely
-    tokens that it tells of at each place; 0 is none, so that a call starts only where the model itself writes its
+    tokens that it reports at each place; 0 is none, so that a call starts only where the model itself writes its
     beginning. ``bans``: whether it takes biases, which ban tokens and force others. ``sampling_fields``: which of
     `~inference_gateway.core.OPTIONAL_SAMPLING` it takes. ``notices``: what an operator should know."""
 
@@ -113,20 +113,20 @@ def check_vocabulary(url: str, tokenizer: ByteLevelTokenizer, ids: Sequence[int]
 
 
 def notices_of(*, ids: bool, exact: bool, top: int, bans: bool) -> tuple[str, ...]:
-    """`Abilities.notices` of a server. ``ids``: it takes token ids; ``exact``: it tells the ids of its tokens."""
+    """`Abilities.notices` of a server. ``ids``: it takes token ids; ``exact``: it reports the ids of its tokens."""
     notices = []
     if not ids:
-        notices.append("it takes no token ids: it encodes text anew at each resumption, special tokens' names included")
+        notices.append("it takes no token ids: it encodes text again at each resumption, names of special tokens too")
     if not exact:
-        notices.append("it does not tell the ids of its tokens: they are found by encoding its text")
+        notices.append("it does not report the ids of its tokens: they are found by encoding its text")
     if top:
-        notices.append(f"it tells of at most {top} likely tokens: a larger 'api_top_k' or 'logprobs' counts as {top}")
+        notices.append(f"it reports at most {top} likely tokens: a larger 'api_top_k' or 'logprobs' counts as {top}")
     else:
-        notices.append("it tells of no likely tokens: a call starts only where the model itself writes '['")
+        notices.append("it reports no likely tokens: a call starts only where the model itself writes '['")
     if not bans:
         instead = "the next likely one is taken" if top else "it stays, and a call is plain text"
         notices.append(
-            f"it takes no biases: where a token must not stand {instead}; calls of tools not offered are dropped"
+            f"it takes no biases: where a token must not be {instead}; calls of tools not offered are dropped"
         )
     return tuple(notices)
 

@@ -1,6 +1,6 @@
 """``/v1/completions`` as vLLM, SGLang, llama.cpp and others speak it: bodies out of segments, steps out of chunks.
 
-Pure, no I/O. What a chunk tells of its tokens differs from server to server (read from their sources, November 2026):
+Pure, no I/O. What a chunk reports of its tokens differs from server to server (read from their sources, November 2026):
 
 - vLLM and SGLang put ids in ``choices[].token_ids`` when asked with ``return_token_ids``. Their ``logprobs`` have
   OpenAI's old shape: ``tokens``, ``token_logprobs``, ``top_logprobs`` (a mapping for each place). vLLM writes tokens as
@@ -133,7 +133,7 @@ class ChunkReader:
         """Take an event's data apart.
 
         Raises:
-            ServerError: if it tells of an error, or cannot be read.
+            ServerError: if it reports an error, or cannot be read.
         """
         try:
             event = json.loads(data)
@@ -192,7 +192,7 @@ class ChunkReader:
         return tuple(sorted(named, key=lambda pair: -pair[1]))
 
     def _id_of(self, token: str) -> int:
-        """The id of a token told as ``token_id:685`` or as its text; `UNKNOWN` where that is no one token's."""
+        """The id of a token reported as ``token_id:685`` or as its text; `UNKNOWN` where that is no one token's."""
         if token.startswith(_ID_PREFIX) and token.removeprefix(_ID_PREFIX).isdecimal():
             return int(token.removeprefix(_ID_PREFIX))
         return self._by_bytes.get(token.encode(errors="replace"), UNKNOWN)

@@ -1,4 +1,4 @@
-"""The backend that stands on a model server somewhere else.
+"""The backend that uses a model server elsewhere.
 
 The gateway keeps nothing but the decoding machines of the completions it is serving, so any number of gateways can
 stand before one server or one load balancer. It looks after the server from start to stop: what the server can do is
@@ -133,7 +133,7 @@ class RemoteBackend:
         self._observer = observer
 
     def stats(self) -> EngineStats:
-        """Counts for metrics. The cache is the server's: of it only the prefix hits that it tells are known."""
+        """Counts for metrics. The cache is the server's: of it only the prefix hits that it reports are known."""
         in_call = sum(session.paused for session in self._running)
         return EngineStats(
             waiting=len(self._waiting),
@@ -176,7 +176,7 @@ class RemoteBackend:
         except ServerError as error:
             if self._abilities is not None or self._why_not != str(error):
                 log.warning("the model server is away: %s", error)
-            # What comes back may be another server: it is surveyed anew.
+            # What comes back may be another server: it is surveyed again.
             self._abilities, self._why_not = None, str(error)
             return
         except Exception as error:

@@ -32,7 +32,7 @@ _UNADJUSTED: Final[dict[str, Any]] = {
 }  # fmt: skip
 _NONE: Final[frozenset[int]] = frozenset()
 _SPARE_TOKENS = 10
-"""Most likely tokens to ask for where the likeliest may be one that must not stand there."""
+"""Most likely tokens to ask for where the likeliest may be one that must not be there."""
 
 
 def choose(rule: StepRule, step: Step, vocabulary: CallVocabulary, *, greedy: bool) -> tuple[int, bool]:

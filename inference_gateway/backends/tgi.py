@@ -1,6 +1,6 @@
 """A text-generation-inference server, spoken to through `huggingface_hub`'s client.
 
-TGI takes text, not token ids: it encodes what was generated anew with each segment, so its ids can differ from those
+TGI takes text, not token ids: it encodes what was generated again with each segment, so its ids can differ from those
 the gateway holds. It streams the ids of its tokens, and with ``top_n_tokens`` the most likely ones (5 unless it was
 started with another ``--max-top-n-tokens``). It has no ``logit_bias``. It is archived upstream; prefer ``openai``."""
 
@@ -129,7 +129,7 @@ class TGIServer:
                 raise ServerError(f"{self.url} gives no answer: {problem}") from cause
 
     def _new_client(self) -> httpx2.AsyncClient:
-        """A client as the library makes it, without reading all certificates anew, proxies and redirects."""
+        """A client as the library makes it, without reading all certificates again, proxies and redirects."""
 
         async def read_error(response: httpx2.Response) -> None:
             if response.status_code >= 400:

@@ -43,19 +43,7 @@ class Sampler:
         rules = [sequence.machine.rule() for sequence in sequences]
         logits = logits if logits.dtype == torch.float32 else logits.float()
         special = [row for row, sequence in enumerate(sequences) if not sequence.greedy]
-        asking = [row for row, rule in enumerate(rules) if rule.start_top_k > 0] if self._starts else []
-        ranked: list[tuple[int, int]] = []
-        if asking and not special:
-            tokens, ranked = most_likely_and_rank(logits, self._starts)
-        else:
-            ranked = rank(logits, self._starts) if asking else []
-            self._apply(rules, logits, special)
-            for row in special:
-                if sequences[row].request.sampling.adjusts and not rules[row].allowed:
-                    adjust(logits[row], sequences[row])
-            tokens = most_likely(logits)
-        # The rows where a call may start now, and the API-start token of each.
-        starts = {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}
+        starts, tokens = self._most_likely(rules, logits, sequences, special)
         # Few tokens break a rule, so what is most likely is looked for again only where one of them was found.
         if again := [row for row, rule in enumerate(rules) if rule.forbids(tokens[row])]:
             self._apply(rules, logits, again)
@@ -67,6 +55,23 @@ class Sampler:
             for row, token in zip(drawing, draw(logits[drawing], sampling, uniforms), strict=True):
                 tokens[row] = token
         return [(starts[row], True) if row in starts else (token, False) for row, token in enumerate(tokens)]
+
+    def _most_likely(
+        self, rules: Many[StepRule], logits: Tensor, sequences: Many[Sequence], special: Many[int]
+    ) -> tuple[dict[int, int], list[int]]:
+        """The rows where a call may start now, with the API-start token of each; and each row's most likely token, of
+        ``special`` rows by what their rule and their request leave of ``logits``."""
+        asking = [row for row, rule in enumerate(rules) if rule.start_top_k > 0] if self._starts else []
+        if asking and not special:
+            tokens, ranked = most_likely_and_rank(logits, self._starts)
+        else:
+            ranked = rank(logits, self._starts) if asking else []
+            self._apply(rules, logits, special)
+            for row in special:
+                if sequences[row].request.sampling.adjusts and not rules[row].allowed:
+                    adjust(logits[row], sequences[row])
+            tokens = most_likely(logits)
+        return {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}, tokens
 
     def _apply(self, rules: Many[StepRule], logits: Tensor, rows: Many[int]) -> None:
         """Make what ``rules`` forbid impossible in ``rows`` of ``logits``."""

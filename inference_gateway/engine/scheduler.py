@@ -4,7 +4,7 @@ A sequence waits, then has a row of the cache and runs, pauses in a tool call wi
 it computed stays in the cache after it has left its row, for requests that begin alike, until the memory is needed.
 So a sequence that is put aside for want of memory finds again what nobody else needed meanwhile.
 
-Memory is given up in this order: what is kept, of the longest unused first; the cache of sequences in a tool call; for
+Memory is freed in this order: what is kept, of the longest unused first; the cache of sequences in a tool call; for
 sequences that decode, that of the newest running one. A request that waits takes from none but the first, unless
 nothing runs. The oldest sequence is never put aside, so there is always progress.
 

@@ -40,7 +40,7 @@ class EngineStats:
     preemptions: int = 0
     """Decoding sequences stopped for want of memory; they go on later."""
     dropped_pauses: int = 0
-    """Sequences in a tool call whose cache was given up."""
+    """Sequences in a tool call whose cache was dropped."""
 
     @property
     def cache_usage(self) -> float:

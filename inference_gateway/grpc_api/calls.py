@@ -15,9 +15,9 @@ from opentelemetry import trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from prometheus_client import CollectorRegistry, Counter
 
-from http_api import REQUEST_ID_HEADER, ApiError, request_id
-from http_api.request_id import adopted
 from inference_gateway.grpc_api.status import GrpcStatus
+from toolformer.http_api import REQUEST_ID_HEADER, ApiError, request_id
+from toolformer.http_api.request_id import adopted
 
 ServicerContext = grpc.aio.ServicerContext[Any, Any]
 

@@ -8,10 +8,10 @@ from typing import Any, Final, TypeAlias
 
 import grpc
 
-from http_api import ApiError
 from inference_gateway.api_keys import ApiKeys
 from inference_gateway.grpc_api.calls import Calls, ServicerContext
 from inference_gateway.serving.refusals import client_of
+from toolformer.http_api import ApiError
 
 OPEN_SERVICES: Final = ("/grpc.health.v1.Health/", "/grpc.reflection.v1alpha.ServerReflection/")
 """Open to everybody: probes, and the description of the API, as over HTTP."""

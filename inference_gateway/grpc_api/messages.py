@@ -8,14 +8,14 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 from pydantic import ValidationError
 
-from http_api import ApiError
-from http_api.errors import invalid_fields
 from inference_gateway.core import CallFinished, CallStarted, Event, Finished, TextDelta, TokenLogprob
 from inference_gateway.serving.choices import Progress, total_usage
 from inference_gateway.serving.fields import MAX_BIASED_TOKENS, MAX_STOP_STRINGS, MAX_STOP_TOKENS, MAX_TOOLS
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.serving.response import ToolCall
 from toolformer.api_call import ApiCall
+from toolformer.http_api import ApiError
+from toolformer.http_api.errors import invalid_fields
 from toolformer.v1 import completion_pb2 as pb
 
 

@@ -14,13 +14,13 @@ from grpc_reflection.v1alpha import reflection
 from opentelemetry.trace import Tracer
 from prometheus_client import CollectorRegistry
 
-from http_api import ApiError
 from inference_gateway.grpc_api.calls import Calls
 from inference_gateway.grpc_api.interceptor import KeyInterceptor
 from inference_gateway.grpc_api.service import CompletionService
 from inference_gateway.quotas import Quotas
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.settings import SettingsError, variable
+from toolformer.http_api import ApiError
 from toolformer.v1 import completion_pb2
 
 SERVICE: Final = completion_pb2.DESCRIPTOR.services_by_name["CompletionService"].full_name

@@ -10,7 +10,6 @@ from typing import Final
 import grpc
 from google.protobuf.message import DecodeError
 
-from http_api import ApiError, request_id
 from inference_gateway.grpc_api.calls import COMPLETE, Calls, ServicerContext
 from inference_gateway.grpc_api.interceptor import client
 from inference_gateway.grpc_api.messages import body_of, message_of, renamed
@@ -20,6 +19,7 @@ from inference_gateway.serving.completion_log import log_completion
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.serving.planning import plan
 from inference_gateway.serving.refusals import no_room
+from toolformer.http_api import ApiError, request_id
 from toolformer.v1.completion_pb2 import DESCRIPTOR, CompletionEvent, CompletionRequest
 
 SEND_SECONDS: Final = 60.0

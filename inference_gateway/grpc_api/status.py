@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 from google.rpc.error_details_pb2 import BadRequest, ErrorInfo, RetryInfo
 from google.rpc.status_pb2 import Status
 
-from http_api import ApiError, error_body
+from toolformer.http_api import ApiError, error_body
 
 DETAILS_KEY: Final = "grpc-status-details-bin"
 """The trailing metadata that carries a ``google.rpc.Status``."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from http_api import API_PAGE, ApiError
-from http_api.errors import error_response
 from inference_gateway.api_keys import ApiKeys
-from inference_gateway.http.playground import PLAYGROUND
 from inference_gateway.quotas import OverQuota, Quotas
 from inference_gateway.serving.refusals import client_of, no_room
+from toolformer.http_api import API_PAGE, ApiError, Page
+from toolformer.http_api.errors import error_response
+
+PLAYGROUND: Final = Page(Path(__file__).parents[1] / "playground", path="/", parts="/playground")
+"""It also uses the style of `http_api.API_PAGE`."""
+
 
 OPEN_PATHS: Final = PLAYGROUND.paths | API_PAGE.paths | {"/health", "/ready", "/openapi.json"}
 """Open to everybody: the pages, which ask for a key themselves, probes, and the description of the API."""
@@ -48,14 +52,14 @@ class RequireKey:
 class Admission:
     """Plain ASGI middleware: a completion is let in while there is room, and holds it until its answer has ended."""
 
-    def __init__(self, app: ASGIApp, quotas: Quotas, path: str) -> None:
+    def __init__(self, app: ASGIApp, quotas: Quotas, paths: frozenset[str]) -> None:
         self.app = app
         self._quotas = quotas
-        self._path = path
+        self._paths = paths
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app below; see the class."""
-        if scope["type"] != "http" or scope["path"] != self._path or scope["method"] != "POST":
+        if scope["type"] != "http" or scope["path"] not in self._paths or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
         try:

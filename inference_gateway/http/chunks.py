@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from inference_gateway.core import (
@@ -28,6 +28,8 @@ class Chunks:
     """Writes the events of one request's ``choices``; ``usage`` and ``tool_events`` say what the client asked for,
     ``usage`` "always" that every chunk has the counts so far."""
 
+    object = "text_completion"
+
     def __init__(
         self,
         plan: Plan,
@@ -38,7 +40,7 @@ class Chunks:
         usage: UsageWanted,
         tool_events: bool,
     ) -> None:
-        self._head = {"id": id, "object": "text_completion", "created": created, "model": plan.model}
+        self._head = {"id": id, "object": self.object, "created": created, "model": plan.model}
         self._plan = plan
         self._choices = choices
         self._usage = usage
@@ -59,6 +61,10 @@ class Chunks:
     def usage(self) -> bytes:
         """The last chunk, which has no choice."""
         return event_stream.data({**self._head, "choices": [], "usage": self._counts()})
+
+    def form(self, choice: Progress, told: Mapping[str, Any], *, first: bool) -> Mapping[str, Any]:
+        """A chunk's ``choice`` as the API writes it, the ``first`` or a later one."""
+        return told
 
     def _counts(self) -> dict[str, Any]:
         return total_usage(self._choices, self._plan.per_prompt).model_dump()
@@ -98,11 +104,12 @@ class Chunks:
 
     def _chunk(self, choice: Progress, **fields: Any) -> bytes:
         told = {"index": choice.index, "text": "", "logprobs": None, "finish_reason": None, **fields}
+        first = choice.index not in self._begun
+        self._begun.add(choice.index)
         if self._plan.token_ids:
             told.setdefault("token_ids", [])
-            if choice.index not in self._begun:
-                self._begun.add(choice.index)
+            if first:
                 told["prompt_token_ids"] = choice.planned.request.prompt_ids
         # Where usage is asked for, OpenAI's every chunk has the field, null in all but the last.
         tail = {} if self._usage == "never" else {"usage": self._counts() if self._usage == "always" else None}
-        return event_stream.data({**self._head, "choices": [told], **tail})
+        return event_stream.data({**self._head, "choices": [self.form(choice, told, first=first)], **tail})

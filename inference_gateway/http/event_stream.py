@@ -5,13 +5,44 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncGenerator, Mapping
-from typing import Any, Final
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from typing import Any, Final, TypeVar
 
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
-from inference_gateway.http.connection import ClientLeft, while_connected
+T = TypeVar("T")
+
+
+class ClientLeft(Exception):  # noqa: N818 - reads as what happened
+    """The client closed its connection before it had its answer."""
+
+
+async def while_connected(receive: Receive, work: Coroutine[None, None, T]) -> T:
+    """The result of ``work``, which is cancelled as soon as the client leaves or this call itself is cancelled.
+
+    ``work`` has ended, cleaning up included, when this returns. The request's body must have been read before.
+
+    Raises:
+        ClientLeft: if the client left first.
+    """
+    working = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(_left(receive))
+    try:
+        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            raise ClientLeft
+        return working.result()
+    finally:
+        for task in (working, leaving):
+            task.cancel()
+        await asyncio.gather(working, leaving, return_exceptions=True)
+
+
+async def _left(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
 
 DONE: Final = b"data: [DONE]\n\n"
 KEEP_ALIVE: Final = b": keep-alive\n\n"
@@ -62,4 +93,5 @@ class EventStream(Response):
                     started = True
                     await deliver({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
                 await deliver({"type": "http.response.body", "body": piece, "more_body": True})
+                await asyncio.sleep(0)  # a send that need not wait gives nobody a turn, and much may have queued up
         await deliver({"type": "http.response.body", "body": b"", "more_body": False})

@@ -7,8 +7,8 @@ from typing import Final, Literal
 from fastapi import APIRouter
 from pydantic import BaseModel, Field
 
-from http_api import ApiError, documented_errors
 from inference_gateway.serving.gateway import Gateway
+from toolformer.http_api import ApiError, documented_errors
 
 TOOL_CHECK_SECONDS: Final = 1.0
 """How long the list of tools waits for their services."""
@@ -49,7 +49,7 @@ class ToolInfo(BaseModel):
     name: str = Field(description="Its name in text and in `tools`.")
     object: Literal["tool"] = "tool"
     description: str
-    quoted: bool = Field(description="Whether its input stands in double quotes in text.")
+    quoted: bool = Field(description="Whether its input is in double quotes in text.")
     takes_input: bool
     takes_date: bool = Field(description="Whether `tool_context.date` reaches it.")
     limits: ToolLimits

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Literal, Self
 
-from http_api import ApiError
 from inference_gateway.backends.base import BackendBusy
 from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, Event, Finished, PromptScored, TextDelta, TokenLogprob, Usage
 from inference_gateway.serving.metrics import GatewayMetrics
 from inference_gateway.serving.planning import Plan, PlannedChoice
 from inference_gateway.serving.response import Choice, Logprobs, PromptTokensDetails, ToolCall, UsageBody
+from toolformer.http_api import ApiError
 
 
 class GenerationError(ApiError):

@@ -1,4 +1,4 @@
-"""What the gateway's routes stand on: the backend and the tool client, from start to stop."""
+"""What the gateway's routes need: the backend and the tool client, from start to stop."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from opentelemetry.trace import Tracer
 from prometheus_client import CollectorRegistry
 
-from http_api import ApiError
 from inference_gateway.api_keys import ApiKeys
 from inference_gateway.backends.base import Backend
 from inference_gateway.completion import Completer
 from inference_gateway.serving.metrics import GatewayMetrics
 from inference_gateway.settings import GatewaySettings
+from language_model.config import CheckpointError
+from toolformer.http_api import ApiError
 from toolformer.result_cache import ResultCache
 from toolformer.tool_client import Readiness, ToolClient
 from toolformer.tool_wire import without_addresses
@@ -124,7 +125,9 @@ class Gateway:
             await backend.start()
         except Exception as error:
             self._why_not = f"the model could not be loaded ({error}); mend that and restart the gateway"
-            logger.exception("the model could not be loaded")
+            # A checkpoint's or a server's fault is said by the error; where in our code it came up helps nobody.
+            with_trace = not isinstance(error, CheckpointError)
+            logger.error("the model could not be loaded: %s", error, exc_info=with_trace)
         else:
             self.loaded_at = int(time.time())
             self.backend = backend

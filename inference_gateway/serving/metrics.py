@@ -1,23 +1,103 @@
-"""What the gateway counts, beside the requests that ``http_api.metrics`` counts for every server.
+"""What the gateway counts, beside the requests that ``toolformer.http_api.metrics`` counts for every server.
 
 Names end as operators of inference servers know them (vLLM's suffixes) and begin with ``toolformer_``.
 """
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Histogram
+from prometheus_client.core import HistogramMetricFamily
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from prometheus_client.utils import floatToGoString
 
-from http_api.metrics import SECONDS
 from inference_gateway.backends.base import Backend
 from inference_gateway.core import CallFinished, Event, Finished
-from inference_gateway.engine.stats import StepTimes
-from inference_gateway.serving.engine_metrics import NAMESPACE, EngineCollector
-from inference_gateway.serving.token_times import TokenTimes
+from inference_gateway.engine.stats import EngineStats, StepTimes
+from toolformer.http_api.metrics import SECONDS
 from toolformer.result_cache import Lookup
+
+
+class TokenTimes(Collector):
+    """Seconds, counted by the event loop's thread alone.
+
+    prometheus_client's own histogram takes a lock for its sum and another for its bucket; at ten thousand tokens a
+    second that is work worth leaving out.
+    """
+
+    def __init__(self, name: str, help: str, bounds: Sequence[float], registry: CollectorRegistry) -> None:
+        """Register with ``registry`` under ``name``; ``bounds`` are the buckets' upper ends, ascending."""
+        self._name, self._help = name, help
+        self._bounds = tuple(bounds)
+        self._counts = [0] * (len(self._bounds) + 1)
+        self._sum = 0.0
+        registry.register(self)
+
+    def observe(self, seconds: float, times: int = 1) -> None:
+        """Count ``seconds``, so many ``times``."""
+        self._counts[bisect_left(self._bounds, seconds)] += times
+        self._sum += seconds * times
+
+    def observe_all(self, values: Iterable[float]) -> None:
+        """Count each of ``values``."""
+        for value in values:
+            self._counts[bisect_left(self._bounds, value)] += 1
+            self._sum += value
+
+    def describe(self) -> Iterator[HistogramMetricFamily]:
+        """The metric without its values."""
+        yield HistogramMetricFamily(self._name, self._help)
+
+    def collect(self) -> Iterator[HistogramMetricFamily]:
+        """The metric as it is."""
+        ends = [*map(floatToGoString, self._bounds), "+Inf"]
+        buckets = list(zip(ends, itertools.accumulate(self._counts), strict=True))
+        yield HistogramMetricFamily(self._name, self._help, buckets=buckets, sum_value=self._sum)
+
+
+NAMESPACE: Final = "toolformer"
+
+
+class EngineCollector(Collector):
+    """One snapshot a scrape, so that its numbers belong together."""
+
+    def __init__(self, backend: Callable[[], Backend | None]) -> None:
+        self._backend = backend
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics of a fresh snapshot."""
+        backend = self._backend()
+        stats = EngineStats() if backend is None else backend.stats()
+        gauges: list[tuple[str, str, float]] = [
+            ("num_requests_running", "Sequences whose tokens are computed.", stats.running),
+            ("num_requests_waiting", "Sequences that wait for room in the cache.", stats.waiting),
+            ("num_requests_in_call", "Sequences that wait for a tool.", stats.in_call),
+            ("kv_cache_usage_perc", "Share of the cache that sequences hold, 0 to 1.", stats.cache_usage),
+            ("kv_held_bytes", "Bytes of cache that sequences in a tool call hold.", stats.paused_bytes),
+        ]
+        counters: list[tuple[str, str, float]] = [
+            ("prefix_cache_queries", "Tokens of prompts that were looked for in the cache.", stats.prefix_queries),
+            ("prefix_cache_hits", "The part of prefix_cache_queries that was there.", stats.prefix_hits),
+            ("computed_tokens", "Tokens that went through the model.", stats.computed_tokens),
+            (
+                "recomputed_tokens",
+                "The part of computed_tokens that had been computed before for the same sequence.",
+                stats.recomputed_tokens,
+            ),
+            ("num_preemptions", "Sequences stopped for want of memory; they go on later.", stats.preemptions),
+            ("dropped_pauses", "Sequences in a tool call whose cache was dropped.", stats.dropped_pauses),
+        ]
+        for name, help, value in gauges:
+            yield GaugeMetricFamily(f"{NAMESPACE}_{name}", help, value=value)
+        for name, help, value in counters:
+            yield CounterMetricFamily(f"{NAMESPACE}_{name}", help, value=value)
+
 
 _STEP_SECONDS: Final = (0.0001, 0.00025, *SECONDS)
 """Bounds for what happens at every token: a tenth of a millisecond and up."""

@@ -12,8 +12,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from http_api import ApiError
-from http_api.errors import LONGEST_PARAM
+from toolformer.http_api import ApiError
+from toolformer.http_api.errors import LONGEST_PARAM
 
 IGNORED: Final = frozenset(
     {
@@ -81,6 +81,11 @@ NEUTRAL: Final[Mapping[str, _Neutral]] = {
     "skip_special_tokens": _Neutral((True,), "ask for 'return_token_ids' to see them"),
     "detokenize": _Neutral((True,), "ask for 'return_token_ids' to have ids as well"),
     "cache_salt": _Neutral((), "cached beginnings are shared by all clients; leave it out"),
+    "modalities": _Neutral((["text"],), "answers are text"),
+    "add_generation_prompt": _Neutral((True,), _LEAVE_OUT),
+    "continue_final_message": _Neutral((False,), _LEAVE_OUT),
+    "chat_template": _Neutral((), "the operator sets it; render the messages yourself and send POST /v1/completions"),
+    "chat_template_kwargs": _Neutral(({},), _LEAVE_OUT),
     "kv_transfer_params": _Neutral(({},), _LEAVE_OUT),
     "vllm_xargs": _Neutral(({},), _LEAVE_OUT),
 }
@@ -93,13 +98,13 @@ def without_others(body: Mapping[str, Any], own: Collection[str]) -> dict[str, A
         ApiError: 400 for a value that asks for what cannot be done, 422 for a name close to one of ``own``.
     """
     for name, neutral in NEUTRAL.items():
-        value = body.get(name)
+        value = None if name in own else body.get(name)
         if value is not None and not any(_same(value, one) for one in neutral.values):
             raise _unsupported(name, neutral.remedy)
     best_of, n = body.get("best_of"), body.get("n")
     if best_of is not None and best_of != 1 and best_of != n:
         raise _unsupported("best_of", f"every choice made is returned; send the same as n ({n or 1}) or leave it out")
-    others = IGNORED | NEUTRAL.keys() | {"best_of"}
+    others = (IGNORED | NEUTRAL.keys() | {"best_of"}) - set(own)
     rest = {name: value for name, value in body.items() if name not in others}
     unknown = next((name for name in rest if name not in own), "")
     if close := difflib.get_close_matches(unknown[:LONGEST_PARAM], own, n=1):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from http_api import ApiError
 from inference_gateway.backends.base import Backend
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, SamplingParams
@@ -15,6 +14,7 @@ from inference_gateway.serving.fields import Prompt
 from inference_gateway.serving.logprobs import LogprobsWriter
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import GatewaySettings
+from toolformer.http_api import ApiError
 from toolformer.tools import ToolRegistry, UnknownTool
 
 DEFAULT_MAX_TOKENS: Final = 16
@@ -54,6 +54,7 @@ async def plan(
     *,
     request_id: str,
     client: str | None = None,
+    default_max_tokens: int = DEFAULT_MAX_TOKENS,
 ) -> Plan:
     """What ``body`` asks for; ``client`` is the name of the key it came with.
 
@@ -66,9 +67,7 @@ async def plan(
         field, remedy = misplaced
         raise ApiError(422, f"{field!r} {remedy}", param=field)
     _check_tokens(body, backend.tokenizer.vocab_size)
-    if body.model not in (None, backend.model_name):
-        message = f"there is no model {body.model[:100]!r}; this gateway serves {backend.model_name!r}"
-        raise ApiError(404, message, param="model", code="model_not_found")
+    check_model(body.model, backend)
     scored = bool(body.echo) and body.logprobs is not None
     if scored and not backend.scores_prompts:
         message = (
@@ -85,7 +84,7 @@ async def plan(
         raise ApiError(422, message, param=field, code="too_many_choices")
     tools = () if body.plain else _tool_names(body.tools, completer.registry)
     encoded = await _encode(body.prompt, backend)
-    limits = [_max_tokens(ids, body.max_tokens, backend.max_model_len) for ids in encoded]
+    limits = [_max_tokens(ids, body.max_tokens, default_max_tokens, backend.max_model_len) for ids in encoded]
     _check_sampling(_sampling(body, 0), min(limits), backend)
     choices = []
     for prompt, ids, max_tokens in zip(body.prompt, encoded, limits, strict=True):
@@ -117,6 +116,17 @@ async def plan(
     if body.logprobs is not None:
         writer = LogprobsWriter(backend.tokenizer, as_ids=bool(body.return_tokens_as_token_ids))
     return Plan(backend.model_name, tuple(choices), per_prompt, writer, bool(body.return_token_ids))
+
+
+def check_model(name: str | None, backend: Backend) -> None:
+    """Whether ``name`` is the served model's.
+
+    Raises:
+        ApiError: 404 if it is another's.
+    """
+    if name not in (None, backend.model_name):
+        message = f"there is no model {name[:100]!r}; this gateway serves {backend.model_name!r}"
+        raise ApiError(404, message, param="model", code="model_not_found")
 
 
 def _check_tokens(body: CompletionBody, vocab_size: int) -> None:
@@ -159,14 +169,19 @@ async def _encode(prompts: Sequence[Prompt], backend: Backend) -> list[tuple[int
             if (fewest := backend.tokenizer.fewest_tokens(prompt)) >= backend.max_model_len:
                 raise _too_long(f"{fewest:,} or more", backend.max_model_len)
         else:
-            _check_ids(prompt, backend.tokenizer.vocab_size, f"prompt.{number}" if len(prompts) > 1 else "prompt")
+            check_ids(prompt, backend.tokenizer.vocab_size, f"prompt.{number}" if len(prompts) > 1 else "prompt")
     if sum(len(prompt) for prompt in prompts if isinstance(prompt, str)) > _QUICK_CHARACTERS:
         return await asyncio.to_thread(encode_all)
     return encode_all()
 
 
-def _check_ids(ids: Sequence[int], vocab_size: int, name: str) -> None:
-    if min(ids) >= 0 and max(ids) < vocab_size:
+def check_ids(ids: Sequence[int], vocab_size: int, name: str) -> None:
+    """Whether there are the tokens ``ids`` of the field ``name``.
+
+    Raises:
+        ApiError: 422 if there are not.
+    """
+    if not ids or (min(ids) >= 0 and max(ids) < vocab_size):
         return
     index, token = next((index, token) for index, token in enumerate(ids) if not 0 <= token < vocab_size)
     message = (
@@ -179,7 +194,7 @@ def _shown(token: int) -> int | str:
     return token if abs(token) < 10**12 else "so large a number"
 
 
-def _max_tokens(ids: Sequence[int], asked: int | None, max_model_len: int) -> int:
+def _max_tokens(ids: Sequence[int], asked: int | None, default: int, max_model_len: int) -> int:
     """Tokens the model may make after ``ids``.
 
     Raises:
@@ -194,7 +209,7 @@ def _max_tokens(ids: Sequence[int], asked: int | None, max_model_len: int) -> in
             f"{len(ids):,} and 'max_tokens' asks for {asked:,}: shorten the prompt or ask for at most {room:,}"
         )
         raise ApiError(400, message, param="max_tokens", code="context_length_exceeded")
-    return min(DEFAULT_MAX_TOKENS, room) if asked is None else asked
+    return min(default, room) if asked is None else asked
 
 
 def _too_long(tokens: str, max_model_len: int) -> ApiError:
@@ -231,4 +246,4 @@ def _wrapped(seed: int) -> int:
 def _text_of(prompt: Prompt, backend: Backend) -> str:
     if isinstance(prompt, str):
         return prompt
-    return b"".join(map(backend.tokenizer.token_bytes, prompt)).decode("utf-8", errors="replace")
+    return backend.tokenizer.decode(prompt)

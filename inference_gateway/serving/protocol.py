@@ -11,7 +11,6 @@ from typing import Any, Final, Literal
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from http_api import RequestBody
 from inference_gateway.serving.fields import (
     MAX_STOP_TOKENS,
     MAX_TOOLS,
@@ -22,6 +21,7 @@ from inference_gateway.serving.fields import (
     refuse_functions,
 )
 from inference_gateway.serving.other_fields import without_others
+from toolformer.http_api import RequestBody
 
 MAX_LOGPROBS: Final = 20
 """Most likely tokens that a request may ask for at each place."""
@@ -42,23 +42,15 @@ class StreamOptions(_Body):
 
 
 class ToolContext(_Body):
-    """What tools may be told beside a call's input (decision record 002)."""
+    """What tools may get beside a call's input (decision record 002)."""
 
     date: Day = Field(None, description="The day tools take for today, YYYY-MM-DD; by default each tool's own clock.")
 
 
-class CompletionBody(_Body):
-    """A request for completions."""
+class GenerationBody(_Body):
+    """What a request for completions and one for a chat's answer both may ask for."""
 
-    prompt: Prompts = Field(
-        description="A text, a list of texts, a list of token ids, or a list of such lists; each gives n choices."
-    )
     model: str | None = Field(None, description="The served model's name, which is also the default.")
-    max_tokens: int | None = Field(
-        None,
-        ge=0,
-        description="Tokens the model may make, call text included, tool results not; by default 16. 0 goes with echo.",
-    )
     temperature: float | None = Field(None, ge=0, le=2, description="0 is greedy, which is the default here.")
     top_p: float | None = Field(None, gt=0, le=1, description="Sample among the tokens with this much probability.")
     presence_penalty: float | None = Field(
@@ -71,13 +63,6 @@ class CompletionBody(_Body):
     seed: int | None = Field(None, ge=-(2**63), lt=2**63, description="Makes sampling repeatable.")
     stop: Stops = Field((), description="Up to 4 strings; the text ends before the first of them.")
     n: int | None = Field(None, ge=1, description="Choices for each prompt; by default 1.")
-    echo: bool | None = Field(None, description="Begin each text with its prompt.")
-    logprobs: int | None = Field(
-        None,
-        ge=0,
-        le=MAX_LOGPROBS,
-        description="Give the log probability of each token, and of that many most likely ones at its place.",
-    )
     stream: bool | None = Field(None, description="Answer in server-sent events, as the text comes.")
     stream_options: StreamOptions | None = None
 
@@ -163,8 +148,32 @@ class CompletionBody(_Body):
             return "stream_options.continuous_usage_stats", "goes with 'include_usage': true; add that or leave it out"
         if self.stream_tool_events and not self.stream:
             return "stream_tool_events", "goes with 'stream': true; add that or leave it out"
-        if self.max_tokens == 0 and not self.echo:
-            return "max_tokens", "may be 0 with 'echo': true only; add that or ask for at least 1"
         if self.plain and self.tools:
             return "tools", "cannot go with 'plain': true, which serves the bare model; leave one of them out"
         return None
+
+
+class CompletionBody(GenerationBody):
+    """A request for completions."""
+
+    prompt: Prompts = Field(
+        description="A text, a list of texts, a list of token ids, or a list of such lists; each gives n choices."
+    )
+    max_tokens: int | None = Field(
+        None,
+        ge=0,
+        description="Tokens the model may make, call text included, tool results not; by default 16. 0 goes with echo.",
+    )
+    echo: bool | None = Field(None, description="Begin each text with its prompt.")
+    logprobs: int | None = Field(
+        None,
+        ge=0,
+        le=MAX_LOGPROBS,
+        description="Give the log probability of each token, and of that many most likely ones at its place.",
+    )
+
+    def misplaced(self) -> tuple[str, str] | None:
+        """See the base class."""
+        if self.max_tokens == 0 and not self.echo:
+            return "max_tokens", "may be 0 with 'echo': true only; add that or ask for at least 1"
+        return super().misplaced()

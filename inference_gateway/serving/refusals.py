@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from http_api import ApiError
 from inference_gateway.api_keys import ApiKeys
 from inference_gateway.quotas import OverQuota
+from toolformer.http_api import ApiError
 
 
 def client_of(keys: ApiKeys, authorization: str) -> str | None:

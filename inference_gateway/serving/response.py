@@ -9,7 +9,8 @@ from pydantic import BaseModel, Field
 from inference_gateway.core import ToolCallRecord
 
 
-def _absent(value: object) -> bool:
+def absent(value: object) -> bool:
+    """Whether a field is left out of the answer."""
     return value is None
 
 
@@ -20,7 +21,7 @@ class ToolCall(BaseModel):
     input: str
     output: str | None
     error: str | None = Field(description="`code: message`; the call is then not in the text.")
-    offset: int = Field(description="The character of the choice's text where the call stands, or would have stood.")
+    offset: int = Field(description="The character of the choice's text where the call is, or would have been.")
     duration_ms: float
 
     @classmethod
@@ -66,8 +67,8 @@ class Choice(BaseModel):
     logprobs: Logprobs | None
     tool_calls: list[ToolCall]
     timed_out: bool = Field(description="Whether the time limit, not a token limit, is what made the reason 'length'.")
-    token_ids: list[int] | None = Field(None, exclude_if=_absent, description="There with `return_token_ids`.")
-    prompt_token_ids: list[int] | None = Field(None, exclude_if=_absent, description="There with `return_token_ids`.")
+    token_ids: list[int] | None = Field(None, exclude_if=absent, description="There with `return_token_ids`.")
+    prompt_token_ids: list[int] | None = Field(None, exclude_if=absent, description="There with `return_token_ids`.")
 
 
 class PromptTokensDetails(BaseModel):

@@ -25,7 +25,7 @@ class BranchStepper(Protocol):
     """Branches that a model computes side by side, all of the same number of tokens."""
 
     def step(self, parents: Sequence[int], tokens: Sequence[int]) -> Tensor:
-        """Make the branches anew: the ``n``-th continues what was branch ``parents[n]`` (ascending) with ``tokens[n]``.
+        """Make new branches: the ``n``-th continues what was branch ``parents[n]`` (ascending) with ``tokens[n]``.
         Logits ``[len(parents), vocabulary]`` of what follows each."""
         ...
 

@@ -1,8 +1,8 @@
 """GPT-J for many texts at once, with as little computation as it takes.
 
-What is shared is computed once and never copied: the prompt's keys and values stand beside those of the texts and of
+What is shared is computed once and never copied: the prompt's keys and values are beside those of the texts and of
 the samples, and a query looks at all three (``attention.py``). What cannot be shared: in every layer but the first a
-token's keys and values depend on everything before it, so a text behind another prefix must be computed anew, however
+token's keys and values depend on everything before it, so a text behind another prefix must be computed again, however
 much of it stayed the same. Where it stands would not matter, for rotary positions are relative."""
 
 from __future__ import annotations
@@ -205,7 +205,7 @@ def _parts(order: Sequence[int], samples: Sequence[int]) -> list[list[int]]:
 
 
 class _Branches:
-    """A :class:`~language_model.bulk.branches.Stepper` over texts whose keys and values are at hand."""
+    """A :class:`~language_model.bulk.branches.Stepper` over texts whose keys and values are available."""
 
     def __init__(self, model: GPTJ, prompt: HeldPrompt, layers: Sequence[KeysValues], places: Sequence[Place]) -> None:
         self._model = model

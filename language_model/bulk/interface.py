@@ -95,7 +95,7 @@ class BulkModel(Protocol[H]):
 
     @property
     def begin_id(self) -> int | None:
-        """The token that stands before a text; ``None`` if the model has none."""
+        """The token that is before a text; ``None`` if the model has none."""
         ...
 
     @property

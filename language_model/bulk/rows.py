@@ -24,7 +24,7 @@ class BulkRows(Generic[C]):
     """A :class:`~language_model.causal_lm.CausalLM`; see :class:`~language_model.bulk.interface.BulkModel`."""
 
     def __init__(self, model: CausalLM[C], token_bytes: Callable[[int], bytes], begin_id: int | None) -> None:
-        """Wrap ``model``; ``begin_id`` is the token that stands before a text, if the model has one."""
+        """Wrap ``model``; ``begin_id`` is the token that is before a text, if the model has one."""
         self.model, self.token_bytes = model, token_bytes
         self._begin_id = begin_id
 

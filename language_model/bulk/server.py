@@ -1,9 +1,9 @@
 """A model on a server, for many texts at once: ``/v1/completions`` with ``prompt_logprobs``, as vLLM speaks it.
 
 For a model that outgrows one machine. The server keeps a prompt's cache where it can (vLLM: automatic prefix caching),
-so nothing is held here. Two things differ from a model at hand:
+so nothing is held here. Two things differ from a local model:
 
-- A server tells the log probabilities of the ``prompt_tops`` likeliest tokens at each place, by default 20, the most
+- A server reports the log probabilities of the ``prompt_tops`` likeliest tokens at each place, by default 20, the most
   that vLLM gives unless it is told otherwise. At most 20 tokens can have more than 1/21 each, so positions with
   ``tau_s`` = 0.05 are found exactly; with ``tau_s`` = 0 only those where a call is among the 20 likeliest.
 - Samples are drawn by the server, from a seed that is the first number of the sample's own stream.
@@ -42,7 +42,7 @@ class ServerSettings:
     """Where the server is and how it is asked.
 
     ``url``: before ``/v1``. ``model``: its name there. ``max_positions``: its ``--max-model-len``. ``begin_id``: the
-    token that stands before a text, if the model has one. ``timeout_s``: of one request, which is tried ``attempts``
+    token that is before a text, if the model has one. ``timeout_s``: of one request, which is tried ``attempts``
     times. ``connections``: requests at once. ``prompt_tops``: likeliest tokens told at a place of a prompt
     (``--max-logprobs``)."""
 
@@ -108,7 +108,7 @@ class BulkServer:
             self._require_room(len(prompt) + len(text.ids) + 1)
 
         def places(text: PromptedText) -> list[float]:
-            # The opening token itself stands behind the last place, so that the server tells about that one too.
+            # The opening token itself is behind the last place, so that the server tells about that one too.
             told = self._prompt_logprobs([*prompt, *text.ids, opening], self.settings.prompt_tops)
             first = len(prompt) + text.first
             return [_logprob(told[at], opening) for at in range(first, len(told))]
@@ -133,7 +133,7 @@ class BulkServer:
             told = self._prompt_logprobs(sequence.ids[: sequence.wanted[-1] + 1], tops)
             found = [_logprob(told[at], sequence.ids[at]) for at in sequence.wanted]
             if -math.inf in found:
-                raise ServerTrouble(f"{self.settings.url}: does not tell the log probability of a prompt's own token")
+                raise ServerTrouble(f"{self.settings.url}: does not report the log probability of a prompt's own token")
             if without is None:
                 return found
             of_barred = [_logprob(told[at], without) for at in sequence.wanted]
@@ -169,7 +169,7 @@ class BulkServer:
         raise ServerTrouble(f"{address}: {trouble}; see that the server runs and serves {self.settings.model}")
 
     def _prompt_logprobs(self, ids: Sequence[int], tops: int) -> list[Mapping[str, Any] | None]:
-        """For each of ``ids``, what the server tells of it and of the ``tops`` likeliest at its place."""
+        """For each of ``ids``, what the server reports of it and of the ``tops`` likeliest at its place."""
         body = {"prompt": list(ids), "max_tokens": 1, "temperature": 0, "prompt_logprobs": tops}
         choice = _choices(self.ask(body), 1, self.settings.url)[0]
         told = choice.get("prompt_logprobs")

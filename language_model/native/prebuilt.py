@@ -3,7 +3,7 @@
     python -m language_model.native.prebuilt DIRECTORY
 
 makes one for each level of x86-64 (or one, on another architecture) and needs nothing but a C compiler and Python.
-Where ``TOOLFORMER_STEP_LIBRARIES`` names such a directory, the best one for the processor at hand is used. One that
+Where ``TOOLFORMER_STEP_LIBRARIES`` names such a directory, the best one for this processor is used. One that
 was made of other sources is never taken."""
 
 from __future__ import annotations

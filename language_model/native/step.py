@@ -131,7 +131,7 @@ class NativeStep(Stepper):
 
 
 class _Known(NamedTuple):
-    """A cache that was used before: to describe it anew at each step would take a tenth of a small step's time."""
+    """A cache that was used before: to describe it again at each step would take a tenth of a small step's time."""
 
     cache: weakref.ref[KVCache]
     structure: library.CacheStruct

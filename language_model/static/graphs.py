@@ -60,7 +60,7 @@ class DecodeGraphs(Stepper):
         )
         self._for: _OfCache | None = None
         self.failed = False
-        """Whether recording was given up."""
+        """Whether recording was dropped."""
 
     @torch.inference_mode()
     def prepare(self, cache: KVCache, rows: int) -> None:

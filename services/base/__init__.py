@@ -3,7 +3,6 @@
 - ``engine.py``: what a service brings: `ServiceInfo`, `Engine`, `Call`, `ToolFailure`, `NotReady`, `CannotStart`
 - ``runner.py``: an engine at work: loading, admission, deadlines, metrics
 - ``wire.py``: the JSON of ``POST /call`` and ``POST /calls``
-- ``description.py``: the JSON of ``GET /tool``: the tool and its limits
 - ``mcp_endpoint.py``: the same tool over the Model Context Protocol
 - ``gathering.py``: `Gatherer`, for an engine that answers concurrent calls in batches
 - ``app.py``: `create_app` puts the above behind HTTP routes

@@ -11,7 +11,20 @@ from pydantic import BaseModel
 from starlette.responses import Response
 from starlette.routing import Route
 
-from http_api import (
+from services.base.engine import Engine, NotReady, ServiceInfo, ToolFailure
+from services.base.mcp_endpoint import McpEndpoint
+from services.base.runner import CallAnswer, ToolRunner
+from services.base.wire import (
+    VERSION_HEADER,
+    BatchRequest,
+    BatchResponse,
+    CallError,
+    CallRequest,
+    CallResponse,
+    ToolDescription,
+    batch_too_large,
+)
+from toolformer.http_api import (
     API_PAGE,
     ApiError,
     BodyLimit,
@@ -24,20 +37,7 @@ from http_api import (
     install_metrics,
     known_query,
 )
-from http_api.errors import error_response
-from services.base.description import ToolDescription
-from services.base.engine import Engine, NotReady, ServiceInfo, ToolFailure
-from services.base.mcp_endpoint import McpEndpoint
-from services.base.runner import CallAnswer, ToolRunner
-from services.base.wire import (
-    VERSION_HEADER,
-    BatchRequest,
-    BatchResponse,
-    CallError,
-    CallRequest,
-    CallResponse,
-    batch_too_large,
-)
+from toolformer.http_api.errors import error_response
 
 
 class Health(BaseModel):

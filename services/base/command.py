@@ -11,8 +11,8 @@ from fastapi import FastAPI
 from pydantic import Field, ValidationError
 from pydantic_settings import BaseSettings
 
-from http_api import LogFormat, configure_logging, serve
 from services.base.engine import ServiceInfo
+from toolformer.http_api import LogFormat, configure_logging, serve
 
 SettingsT = TypeVar("SettingsT", bound=BaseSettings)
 

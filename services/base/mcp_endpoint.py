@@ -14,10 +14,10 @@ from pydantic import Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Message, Receive, Scope, Send
 
-from http_api import ApiError, RequestBody, UnicodeText
 from services.base.engine import Call, NotReady, ServiceInfo, ToolFailure
 from services.base.runner import ToolRunner
 from services.base.wire import Day
+from toolformer.http_api import ApiError, RequestBody, UnicodeText
 
 
 class Arguments(RequestBody):
@@ -37,7 +37,8 @@ class McpEndpoint:
     """An ASGI app for ``/mcp``; it serves while `running` is entered.
 
     A call the tool cannot answer is a tool error that the model may read, not a protocol error. The library's own check
-    of Host and Origin is off, for it cannot know the names that containers call each other by: `http_api.hosts` checks.
+    of Host and Origin is off, for it cannot know the names that containers call each other by:
+    `toolformer.http_api.hosts` checks.
     """
 
     def __init__(self, runner: ToolRunner) -> None:

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from http_api import ApiError
-from http_api.metrics import SECONDS
 from services.base.engine import Call, CannotStart, Engine, HasData, NotReady, ServiceInfo, ToolFailure
+from toolformer.http_api import ApiError
+from toolformer.http_api.metrics import SECONDS
 
 logger = logging.getLogger("services.base")
 

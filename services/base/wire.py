@@ -11,8 +11,8 @@ from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
-from http_api import ApiError, RequestBody, UnicodeText
-from services.base.engine import MAX_BATCH, Call
+from services.base.engine import MAX_BATCH, Call, ServiceInfo
+from toolformer.http_api import ApiError, RequestBody, UnicodeText
 
 VERSION_HEADER: Final = "Tool-Version"
 """On answers to calls and of ``GET /ready``: what outputs depend on besides the call, so that clients can keep them."""
@@ -47,7 +47,7 @@ class CallContext(RequestBody):
 class CallRequest(RequestBody):
     """One tool call."""
 
-    input: UnicodeText = Field(description="The call's input: what stands between the parentheses of a call in text.")
+    input: UnicodeText = Field(description="The call's input: what is between the parentheses of a call in text.")
     context: CallContext | None = None
 
     def as_call(self) -> Call:
@@ -96,3 +96,40 @@ class BatchResponse(BaseModel):
     """The answers to a batch, in the order of its calls."""
 
     calls: list[CallResponse]
+
+
+class Limits(BaseModel):
+    """What a caller must keep to, and what happens otherwise."""
+
+    max_input_chars: int = Field(description="Unicode characters of one input; more: the error `input_too_long`.")
+    max_batch: int = Field(description="Calls in one `POST /calls`; more: 422, `batch_too_large`.")
+    max_in_flight: int = Field(
+        description="Calls waiting or being answered, over all requests; more: 503 with `Retry-After`, `busy`."
+    )
+    max_body_bytes: int = Field(description="Bytes of one request body; more: 413, `body_too_large`.")
+    answer_seconds: float = Field(description="Deadline for an answer; later: the error `timeout`.")
+
+
+class ToolDescription(BaseModel):
+    """A tool, for programs that choose tools and keep to their limits."""
+
+    name: str = Field(description="The tool's name in text.")
+    title: str
+    description: str
+    version: str
+    input: str = Field(description="What an input is.")
+    takes_context: bool = Field(description="Whether the day in a call's context counts.")
+    limits: Limits
+
+    @classmethod
+    def of(cls, info: ServiceInfo) -> ToolDescription:
+        """What ``info`` says."""
+        return cls(
+            name=info.tool,
+            title=info.title,
+            description=info.description,
+            version=info.version,
+            input=info.input_description,
+            takes_context=info.takes_context,
+            limits=Limits.model_validate(info, from_attributes=True),
+        )

@@ -9,9 +9,9 @@ from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel
 from pydantic_settings import BaseSettings
 
-from http_api import ApiError, documented_errors
 from services.base import Call, ServiceInfo, ToolFailure, create_app, read_settings
 from services.calculator.engine import MAX_CHARS, CalculatorError, calculate
+from toolformer.http_api import ApiError, documented_errors
 
 INFO = ServiceInfo(
     tool="Calculator",

@@ -11,10 +11,10 @@ from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, BeforeValidator
 from pydantic_settings import BaseSettings
 
-from http_api import documented_errors
 from services.base import Call, ServiceInfo, ToolFailure, create_app, read_settings
 from services.base.wire import Day
 from services.calendar.engine import Clock, sentence, weekday
+from toolformer.http_api import documented_errors
 
 INFO = ServiceInfo(
     tool="Calendar",

@@ -10,16 +10,17 @@ from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, Field
 from pydantic_settings import BaseSettings
 
-from http_api import ApiError, UnicodeText, documented_errors
 from services.base import ConfigurationError, ServiceInfo, create_app, read_settings
 from services.question_answering.checkpoint import ModelError, Precision
 from services.question_answering.checkpoint import read_settings as read_model_settings
 from services.question_answering.engine import Options, QuestionAnsweringEngine
 from services.question_answering.index_folder import UnusablePassagesError, read_manifest
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
+from toolformer.http_api import ApiError, UnicodeText, documented_errors
+from toolformer.model_files.home import BUNDLED_MODELS
 
 MAX_QUESTION_CHARS: Final = 500
-BUNDLED_MODEL: Final = Path(__file__).parents[2] / "models" / "question_answering"
+BUNDLED_MODEL: Final = BUNDLED_MODELS / "question_answering"
 
 INFO = ServiceInfo(
     tool="QA",

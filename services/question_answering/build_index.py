@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import fcntl
 import json
 import logging
 import shutil
-import signal
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -45,7 +43,6 @@ from services.question_answering.passages import (
     write_passages,
 )
 from toolformer.model_files.digests import file_digest
-from toolformer.model_files.full_disk import is_full
 
 BUNDLED: Final = "bundled"
 BLOCK_PASSAGES: Final = 8_192
@@ -63,8 +60,7 @@ def ensure_index(
         UnusablePassagesError: ``index`` is a folder of something else.
     """
     index.mkdir(parents=True, exist_ok=True)
-    with (index.with_name(f"{index.name}.lock")).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with bundled_pages.locked(index):
         return _ensure_locked(index, model, source, kind, show_progress)
 
 
@@ -126,7 +122,7 @@ def _ensure_locked(index: Path, model: Model, source: Source, kind: Kind, show_p
         manifest = read_manifest(index)
         if {name: getattr(manifest, name) for name in wanted} == wanted:
             return manifest
-        logger.info("%s holds an index of something else; it is made anew", index)
+        logger.info("%s holds an index of something else; it is made again", index)
         _clear(index)
     elif not started.exists() and any(index.iterdir()):
         raise UnusablePassagesError(f"{index} holds files, but no index; give another folder, or an empty one")
@@ -177,12 +173,6 @@ def _clear(index: Path) -> None:
             path.unlink()
 
 
-def _sweep(index: Path) -> None:
-    """Remove what was being written; whole blocks stay, to go on with."""
-    for partial in (*index.rglob("*.partial"), *index.rglob("*.partial.npy")):
-        partial.unlink(missing_ok=True)
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Embeds passages and makes the index that the service searches."""
     parser = argparse.ArgumentParser(prog="python -m services.question_answering.build_index", description=main.__doc__)
@@ -193,24 +183,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     chosen.add_argument("--passages", type=Path, help="file of Atlas' passages as JSON lines: id, title, section, text")
     parser.add_argument("--kind", choices=KINDS, default="exact", help="what is searched (default: exact)")
     parser.add_argument("--device", default="cpu", help="where to embed: cpu (the default), cuda")
-    options = parser.parse_args(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    logging.basicConfig(level="INFO", format="question_answering: %(message)s")
-    try:
-        model = load_model(options.model, device=options.device, with_reader=False)
-        source = Source(pages=options.pages, passages=options.passages)
-        manifest = ensure_index(options.index, model, source, options.kind, show_progress=sys.stderr.isatty())
-    except (ModelError, VectorIndexError, UnusablePassagesError) as error:
-        parser.exit(1, f"question_answering: {error}\n")
-    except Exception as error:
-        if not is_full(error):
-            raise
-        _sweep(options.index)
-        parser.exit(
-            1,
-            f"question_answering: nothing more can be written to {options.index} ({error}); make room, and run again\n",
-        )
-    sys.stdout.write(manifest.model_dump_json(indent=2) + "\n")
+    errors = (ModelError, VectorIndexError, UnusablePassagesError)
+    bundled_pages.build_command(parser, "question_answering", _build, errors, arguments)
+
+
+def _build(options: argparse.Namespace) -> IndexManifest:
+    model = load_model(options.model, device=options.device, with_reader=False)
+    source = Source(pages=options.pages, passages=options.passages)
+    return ensure_index(options.index, model, source, options.kind, show_progress=sys.stderr.isatty())
 
 
 if __name__ == "__main__":

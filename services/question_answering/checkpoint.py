@@ -23,6 +23,7 @@ from services.question_answering.retriever import Retriever
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.weights import WeightsError, load_weights
 from toolformer.model_files.digests import AT_START, DamagedError, check, file_digest
+from toolformer.model_files.whole import write_whole
 
 SETTINGS_FILE: Final = "atlas.json"
 RETRIEVER: Final = "retriever"
@@ -93,9 +94,7 @@ def write_settings(folder: Path, settings: ModelSettings) -> ModelSettings:
         if path.is_file() and not path.name.endswith(".partial")
     }
     finished = settings.model_copy(update={"files": files})
-    partial = folder / f"{SETTINGS_FILE}.partial"
-    partial.write_text(finished.model_dump_json(indent=2) + "\n", encoding="utf-8")
-    partial.replace(folder / SETTINGS_FILE)
+    write_whole(folder / SETTINGS_FILE, finished.model_dump_json(indent=2) + "\n")
     return finished
 
 

@@ -5,7 +5,7 @@
 
 It makes ``OUT/model`` and, with ``--embeddings``, ``OUT/index``; says beforehand what disk and memory that takes; may
 be killed at any moment and started again with the same command; and checks at the end that every file is what was
-written and that the index belongs to the model, by embedding some of its passages anew.
+written and that the index belongs to the model, by embedding some of its passages again.
 """
 
 from __future__ import annotations

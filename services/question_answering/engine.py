@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 import unicodedata
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from typing import Final, TypeVar
 import torch
 
 from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
+from services.bundled_pages import build_beside
 from services.question_answering.agreement import agreement
 from services.question_answering.checkpoint import Model, ModelError, Precision, load_model
 from services.question_answering.index_folder import OpenIndex, UnusablePassagesError, open_index
@@ -102,7 +102,12 @@ class QuestionAnsweringEngine:
         """
         try:
             if self._build_bundled:
-                await self._build()
+                folders = ("--model", str(self._model_folder), "--index", str(self._index_folder))
+                module = "services.question_answering.build_index"
+                if status := await build_beside(module, "--pages", "bundled", *folders):
+                    raise CannotStart(
+                        f"the bundled index could not be made (exit status {status}); the reason is above"
+                    )
             model, index = await self._in_thread(self._load)
         except (ModelError, UnusablePassagesError) as error:
             raise CannotStart(str(error)) from error
@@ -173,22 +178,6 @@ class QuestionAnsweringEngine:
         )
         logger.info("opened %s: %d passages, %s", self._index_folder, len(index.passages), index.manifest.kind)
         return model, index
-
-    async def _build(self) -> None:
-        """Makes the bundled index in a process of its own, which is stopped if the service is."""
-        command = [sys.executable, "-m", "services.question_answering.build_index", "--pages", "bundled"]
-        command += ["--model", str(self._model_folder), "--index", str(self._index_folder)]
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
-        try:
-            status = await process.wait()
-        finally:
-            if process.returncode is None:
-                process.terminate()
-                await process.wait()
-        if status:
-            raise UnusablePassagesError(
-                f"the bundled index could not be made (exit status {status}); the reason is above"
-            )
 
     async def _in_thread(self, work: Callable[[], ResultT]) -> ResultT:
         return await asyncio.get_running_loop().run_in_executor(self._thread, work)

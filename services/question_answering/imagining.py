@@ -18,7 +18,7 @@ _DIGIT: Final = re.compile(r"\d")
 _PREFIX: Final = re.compile(r"^(?:Public holidays in )?(?:the )?")
 _QUALIFIER: Final = re.compile(r": |, | \(")
 _SHORTEST: Final = 3
-"""A name of fewer characters stands in other words by chance."""
+"""A name of fewer characters is in other words by chance."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,7 @@ from services.question_answering.passage_index import (
 )
 from services.question_answering.passages import PassageStore
 from toolformer.model_files.digests import DamagedError, check, record
+from toolformer.model_files.whole import whole
 
 MANIFEST_FILE: Final = "index.json"
 VECTORS_FILE: Final = "vectors.faiss"
@@ -82,9 +83,8 @@ class Blocks:
 
     def write(self, number: int, vectors: npt.NDArray[np.float16]) -> None:
         """Write a block (passages, width)."""
-        partial = self.folder / f"{number:05d}.partial.npy"
-        np.save(partial, vectors.astype(np.float16, copy=False))
-        partial.replace(self._path(number))
+        with whole(self._path(number)) as partial, partial.open("wb") as file:
+            np.save(file, vectors.astype(np.float16, copy=False))
 
     def __iter__(self) -> Iterator[npt.NDArray[np.float16]]:
         for path in sorted(self.folder.glob("[0-9]*[0-9].npy")):
@@ -114,9 +114,8 @@ def finish(index: Path, manifest: IndexManifest, *, code_bytes: int = DEFAULT_CO
     sample = blocks.sample(wanted, manifest.passages) if manifest.kind == "ivf-pq" else np.empty((0, 0), np.float32)
     floats = (np.asarray(block, dtype=np.float32) for block in blocks)
     found = build(manifest.kind, manifest.width, manifest.passages, sample, floats, code_bytes=code_bytes)
-    partial = index / f"{VECTORS_FILE}.partial"
-    found.write(partial)
-    partial.replace(index / VECTORS_FILE)
+    with whole(index / VECTORS_FILE) as partial:
+        found.write(partial)
     if manifest.kind == "ivf-pq":
         _store(blocks, index / STORED_FILE, (manifest.passages, manifest.width))
     record(index, [path.name for path in index.iterdir() if path.is_file() and path.name.startswith(_RECORDED)])

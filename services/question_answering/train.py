@@ -5,7 +5,7 @@
 Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
 sees the same questions in the same order. The two models learn apart (``--part`` trains one, so that two processes may
 train both at once): the retriever to find the passage that answers among those of the whole batch, the reader to answer
-from it. The finished model stands in ``RUN/model``.
+from it. The finished model is in ``RUN/model``.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812, the field's name for it
 
 from demo_world import questions
+from language_model.training_run import TrainingRun
 from services.question_answering import vocabulary
 from services.question_answering.bert import Bert, BertConfig
 from services.question_answering.checkpoint import READER, RETRIEVER, ModelSettings, write_settings
@@ -39,7 +40,7 @@ from services.question_answering.reader import encode_apart, fused
 from services.question_answering.retriever import mean_pooled
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.training_data import POOL, TrainingSet, bundled_passages
-from services.question_answering.training_run import Schedule, TrainingRun
+from services.question_answering.training_schedule import Schedule
 from services.question_answering.weights import save_weights
 
 Part = Literal["retriever", "reader"]
@@ -194,13 +195,32 @@ class Training:
             numbers = range(step * recipe.batch, (step + 1) * recipe.batch)
             return [data.for_reader(number, drill=step >= schedule.steps) for number in numbers]
 
-        if part == RETRIEVER:
-            run = TrainingRun(self.out / part, models.retriever, recipe, schedule)
-            run.train(lambda step: models.retriever_loss(pool(step // POOL)[step % POOL]), stop_after=stop_after)
-        else:
-            run = TrainingRun(self.out / part, models.reader, recipe, schedule)
-            run.train(lambda step: models.reader_loss(lesson(step)), stop_after=stop_after)
-        save_part(models, self.out / "model", part, run.averaged())
+        model = models.retriever if part == RETRIEVER else models.reader
+
+        def loss_of(step: int) -> Tensor:
+            if part == RETRIEVER:
+                return models.retriever_loss(pool(step // POOL)[step % POOL])
+            return models.reader_loss(lesson(step))
+
+        optimizer = torch.optim.AdamW(
+            model.parameters(), lr=schedule.peak_rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
+        )
+        run = TrainingRun(self.out / part, model, optimizer, recipe, rate=schedule.rate, clip=schedule.clip)
+        last = schedule.all_steps if stop_after is None else min(schedule.all_steps, stop_after)
+        for loss in run.steps(last, loss_of):
+            run.log(loss=loss)
+            if schedule.ends_cycle(run.step):
+                weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+                run.more["ends"] = [*run.more.get("ends", []), weights]
+            if run.step % schedule.checkpoint_every == 0 or run.step == last:
+                run.save()
+        save_part(models, self.out / "model", part, _mean(run.more.get("ends") or [model.state_dict()]))
+
+
+def _mean(ends: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
+    """The mean of the weights at the ends of the rate's cycles, each of which found another way to be good (Izmailov et
+    al., 2018)."""
+    return {name: sum((end[name] for end in ends), torch.tensor(0.0)) / len(ends) for name in ends[0]}
 
 
 def save_part(models: Models, folder: Path, part: Part, weights: Mapping[str, Tensor]) -> None:

@@ -30,7 +30,7 @@ _PRACTICE: Final = 0.5
 """The share of the examples that is drawn by relation, each as often as it needs: three questions of five are about
 cities, and how many live there is learned first."""
 _RETRIEVER_PRACTICE: Final = {"city time zone": 6.0, "city currency": 4.0, "city coordinates": 2.0}
-"""Passages in which the city's name stands in the heading alone."""
+"""Passages in which the city's name is in the heading alone."""
 _READER_PRACTICE: Final = {
     "holiday date": 6.0, "country population": 2.0, "country two-letter code": 2.0, "currency code": 2.0,
     "language code": 2.0, "subdivision code": 2.0,
@@ -101,7 +101,7 @@ class TrainingSet:
     def batches(self, pool: int, size: int, *, drill: bool = False) -> list[list[Example]]:
         """The retriever's batches of ``size`` examples for the steps from ``pool * POOL`` on.
 
-        A batch is what a passage is told apart from. Drawn at random, few of its passages say the same of another
+        A batch is what a passage is distinguished from. Drawn at random, few of its passages say the same of another
         thing, and none of a thing with a similar name: hence most hold questions of one relation whose names begin (in
         every other pool, end) alike. Raises LookupError as `example` does.
         """

@@ -12,6 +12,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from toolformer.model_files.whole import whole
+
 SINGLE_FILE: Final = "model.safetensors"
 SHARD_INDEX: Final = "model.safetensors.index.json"
 SHARD_BYTES: Final = 2 << 30
@@ -43,7 +45,7 @@ def shards_of(state: Mapping[str, Tensor], dtype: torch.dtype, shard_bytes: int 
 def save_weights(
     folder: Path, state: Mapping[str, Tensor], dtype: torch.dtype, *, shard_bytes: int = SHARD_BYTES
 ) -> list[Path]:
-    """Write ``state`` into ``folder`` and return its files. A shard that stands there already is kept: it was written
+    """Write ``state`` into ``folder`` and return its files. A shard that is there already is kept: it was written
     whole, under its own name only at the end."""
     shards = shards_of(state, dtype, shard_bytes)
     names = [SINGLE_FILE]
@@ -52,10 +54,10 @@ def save_weights(
     for name, tensors in zip(names, shards, strict=True):
         if (folder / name).exists():
             continue
-        partial = folder / f"{name}.partial"
         # Copies: tensors that share memory (a tied checkpoint's) cannot be written as they are.
-        save_file({key: state[key].to(dtype).clone(memory_format=torch.contiguous_format) for key in tensors}, partial)
-        partial.replace(folder / name)
+        own = {key: state[key].to(dtype).clone(memory_format=torch.contiguous_format) for key in tensors}
+        with whole(folder / name) as partial:
+            save_file(own, partial)
     written = [folder / name for name in names]
     if len(shards) > 1:
         places = {key: name for name, tensors in zip(names, shards, strict=True) for key in tensors}

@@ -10,7 +10,6 @@ from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, Field
 from pydantic_settings import BaseSettings
 
-from http_api import UnicodeText, documented_errors
 from services.base import ServiceInfo, create_app, read_settings
 from services.translation.engine import (
     DEFAULT_BATCH,
@@ -21,9 +20,11 @@ from services.translation.engine import (
 from services.translation.flores import LANGUAGES
 from services.translation.model_folder import LANGUAGE_ID_NAME
 from services.translation.translator import ComputeType, Device, Translator
+from toolformer.http_api import UnicodeText, documented_errors
+from toolformer.model_files.home import BUNDLED_MODELS
 
 MAX_CHARS: Final = 2_000
-BUNDLED: Final = Path(__file__).parents[2] / "models" / "translation-small"
+BUNDLED: Final = BUNDLED_MODELS / "translation-small"
 """The small model that comes with the project."""
 
 INFO = ServiceInfo(

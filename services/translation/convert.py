@@ -132,7 +132,7 @@ def _check(checkpoint: Path) -> int:
     for name in ("config.json", TOKENIZER_NAME):
         if not (checkpoint / name).is_file():
             raise ConversionError(f"{checkpoint} lacks {name}; it must be a checkpoint in the published layout")
-    # Both forms of the weights may stand in one folder; transformers reads the first.
+    # Both forms of the weights may be in one folder; transformers reads the first.
     for pattern in _WEIGHT_PATTERNS:
         if weights := sum(path.stat().st_size for path in checkpoint.glob(pattern)):
             return weights

@@ -1,7 +1,7 @@
 """The languages that NLLB-200 translates, by FLORES-200 code: ISO 639-3, underscore, ISO 15924 script.
 
 The codes are NLLB's language tokens, in the order of its vocabulary. Where the token and the FLORES-200 table differ
-(Santali is written in Ol Chiki, its token says ``sat_Beng``), the token stands here.
+(Santali is written in Ol Chiki, its token says ``sat_Beng``), the token is here.
 """
 
 from collections.abc import Mapping

@@ -97,7 +97,7 @@ class Preparer:
         """
         cleaned = _clean_or_fail(text)
         if not has_letters(cleaned):
-            raise ToolFailure("unknown_language", "the text has no letter that a language could be told by")
+            raise ToolFailure("unknown_language", "the text has no letter that a language could be recognised by")
         return self.identifier.detect(cleaned)
 
     def _detected(self, text: str) -> tuple[str, float]:

@@ -25,7 +25,7 @@ def main_script(text: str) -> str | None:
 
 
 def has_letters(text: str) -> bool:
-    """Whether there is anything in `text` that a language could be told by."""
+    """Whether there is anything in `text` that a language could be recognised by."""
     return any(character.isalpha() for character in text)
 
 

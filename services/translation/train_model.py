@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Protocol
+from statistics import fmean
+from typing import Final, Protocol
 
 import torch
 from tokenizers import Tokenizer
@@ -18,13 +18,14 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig, M2M100Config, M2M100ForConditionalGeneration
 
+from language_model.training_run import TrainingRun
+
 logger = logging.getLogger(__name__)
 
 BOS: Final = 0
 PAD: Final = 1
 EOS: Final = 2
 
-_STATE: Final = "state.pt"
 _NOT_A_LABEL: Final = -100
 _LATER: Final = ("steps", "cooldown_steps")
 """What of a recipe may be changed while it runs: how long it is."""
@@ -140,31 +141,32 @@ def train_model(
     """
     model = new_model(recipe, tokenizer).train()
     optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-    first, pool = _resume(run, recipe, model, optimizer)
+    training = TrainingRun(run, model, optimizer, recipe, rate=recipe.rate_at, clip=recipe.clip, length=_LATER)
     last = recipe.steps if stop_after is None else min(stop_after, recipe.steps)
+    batches = _from(pools, training.more.get("place", (0, 0)))
     began = saved = time.perf_counter()
-    tokens, losses, counted = 0, 0.0, 0
-    for step, (place, batch) in zip(range(first, last), _from(pools, pool), strict=False):
+    tokens, losses = 0, list[float]()
+
+    def loss_of(step: int) -> Tensor:
+        nonlocal tokens
         torch.manual_seed(hash((recipe.seed, step)))
-        for group in optimizer.param_groups:
-            group["lr"] = recipe.rate_at(step)
-        tensors = _tensors(batch)
-        loss = _loss(model, tensors, recipe.label_smoothing)
-        loss.backward()  # type: ignore[no-untyped-call]
-        torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        training.more["place"], batch = next(batches)
         tokens += sum(len(source) + len(target) for source, target in batch)
-        losses, counted = losses + loss.item(), counted + 1
-        if (step + 1) % 50 == 0:
+        return _loss(model, _tensors(batch), recipe.label_smoothing)
+
+    for loss in training.steps(last, loss_of):
+        step = training.step
+        training.log(loss=loss)
+        losses.append(loss)
+        if step % 50 == 0:
             speed = tokens / (time.perf_counter() - began)
-            logger.info("step %d of %d: loss %.4f, %.0f tokens/s", step + 1, recipe.steps, losses / counted, speed)
-            losses, counted = 0.0, 0
-        if step + 1 == last or time.perf_counter() - saved > checkpoint_seconds:
-            _save_state(run, recipe, model, optimizer, step + 1, place)
+            logger.info("step %d of %d: loss %.4f, %.0f tokens/s", step, recipe.steps, fmean(losses), speed)
+            losses.clear()
+        if step == last or time.perf_counter() - saved > checkpoint_seconds:
+            training.save()
             saved = time.perf_counter()
-        if examine is not None and (step + 1 == last or (step + 1) % examine_every == 0):
-            logger.info("step %d: %s", step + 1, examine(model.eval()))
+        if examine is not None and (step == last or step % examine_every == 0):
+            logger.info("step %d: %s", step, examine(model.eval()))
             model.train()
     return model.eval()
 
@@ -226,36 +228,3 @@ def padded(rows: list[list[int]], filler: int) -> Tensor:
     """`rows` as one tensor, the shorter ones followed by `filler`."""
     longest = max(map(len, rows))
     return torch.tensor([row + [filler] * (longest - len(row)) for row in rows])
-
-
-def _save_state(
-    run: Path,
-    recipe: TranslationRecipe,
-    model: torch.nn.Module,
-    optimizer: torch.optim.Optimizer,
-    step: int,
-    place: tuple[int, int],
-) -> None:
-    partial = run / f"{_STATE}.partial"
-    state = {"recipe": asdict(recipe), "model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    torch.save(state | {"step": step, "place": place}, partial)
-    partial.replace(run / _STATE)  # atomic: a kill leaves the old checkpoint or the new one
-
-
-def _resume(
-    run: Path, recipe: TranslationRecipe, model: torch.nn.Module, optimizer: torch.optim.Optimizer
-) -> tuple[int, tuple[int, int]]:
-    """The first step to do, and the pool and batch that it begins with."""
-    if not (run / _STATE).exists():
-        return 0, (0, 0)
-    state = torch.load(run / _STATE, weights_only=True)
-    if _lasting(state["recipe"]) != _lasting(asdict(recipe)):
-        held = json.dumps(state["recipe"])
-        raise ValueError(f"{run} holds a run of another recipe ({held}); give it another --run or remove it")
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    return state["step"], state["place"]
-
-
-def _lasting(recipe: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in recipe.items() if name not in _LATER}

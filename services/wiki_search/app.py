@@ -9,11 +9,11 @@ from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, Field
 from pydantic_settings import BaseSettings
 
-from http_api import UnicodeText, documented_errors
 from services.base import ServiceInfo, create_app, read_settings
 from services.wiki_search.engine import WikiSearchEngine
 from services.wiki_search.lucene import DEFAULT_HEAP_MB
 from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm
+from toolformer.http_api import UnicodeText, documented_errors
 
 MAX_QUERY_CHARS = 500
 MAX_HITS = 100

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar, cast
 
 from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
+from services.bundled_pages import build_beside
 from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_current, recipe_of
 from services.wiki_search.java import LuceneError
 from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, Searcher
@@ -45,7 +45,7 @@ class WikiSearchEngine:
         index: the folder of the index.
         build_bundled: builds (or renews) the bundled encyclopedia's index at `index` when the engine starts.
         snippet_chars: the most characters of an answer.
-        snippet_form: what stands in it.
+        snippet_form: what is in it.
         heap_mb: heap of the Java machine in MiB.
         threads: searches of a batch that run at once; by default one a core.
     """
@@ -80,7 +80,12 @@ class WikiSearchEngine:
         """
         try:
             if self._build_bundled and not await self._in_java(self._is_current):
-                await self._build()
+                logger.info("indexing the bundled encyclopedia into %s; this happens once", self._index)
+                module, index = "services.wiki_search.index", str(self._index)
+                if status := await build_beside(module, "--pages", BUNDLED, "--index", index):
+                    raise CannotStart(
+                        f"the bundled index could not be built (exit status {status}); the reason is above"
+                    )
             searcher = self._searcher = await self._in_java(self._open)
         except (IndexBuildError, UnusableIndexError, LuceneError) as error:
             raise CannotStart(str(error)) from error
@@ -136,21 +141,6 @@ class WikiSearchEngine:
 
     def _is_current(self) -> bool:
         return manifest_if_current(self._index, recipe_of(BUNDLED)) is not None
-
-    async def _build(self) -> None:
-        """Builds the bundled index in a process of its own, which is stopped if the service is."""
-        logger.info("indexing the bundled encyclopedia into %s; this happens once", self._index)
-        command = [sys.executable, "-m", "services.wiki_search.index", "--pages", BUNDLED, "--index", str(self._index)]
-        # Its log lines go to our standard error; the manifest that it prints is read from the index.
-        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.DEVNULL)
-        try:
-            status = await process.wait()
-        finally:
-            if process.returncode is None:
-                process.terminate()
-                await process.wait()
-        if status:
-            raise IndexBuildError(f"the bundled index could not be built (exit status {status}); the reason is above")
 
     def _open(self) -> Searcher:
         manifest = read_manifest(self._index)

@@ -11,17 +11,13 @@ and the next one clears away what it left.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import fcntl
 import logging
 import os
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
@@ -38,7 +34,6 @@ from services.wiki_search.manifest import (
 )
 from services.wiki_search.passages import PASSAGE_WORDS
 from toolformer.model_files.digests import file_digest, record
-from toolformer.model_files.full_disk import is_full
 
 BUNDLED: Final = "bundled"
 
@@ -78,7 +73,7 @@ def ensure_index(
     """
     recipe = recipe_of(pages)
     index.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(index.with_name(f"{index.name}.lock")):
+    with bundled_pages.locked(index):
         if present := manifest_if_current(index, recipe):
             return present
         scratch_prefix = f".{index.name}.building-"
@@ -168,14 +163,6 @@ def _size(count: int) -> str:
     return f"{count / 1e9:,.1f} GB" if count >= 1e9 else f"{count / 1e6:,.1f} MB"
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Holds the file `path` against other processes that build the same index; waits for its turn."""
-    with path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
 def main(arguments: Sequence[str] | None = None) -> None:
     """Builds the search index from pages in KILT's shape; keeps the one that is there if nothing has changed."""
     parser = argparse.ArgumentParser(prog="python -m services.wiki_search.index", description=main.__doc__)
@@ -185,21 +172,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--index", type=Path, required=True, help="folder of the index")
     parser.add_argument("--threads", type=int, help="processes, then threads (default: one a core)")
     parser.add_argument("--heap-mb", type=int, default=DEFAULT_HEAP_MB, help="heap of the indexing process in MiB")
-    options = parser.parse_args(arguments)
-    # A service that is stopped while it builds sends this; leaving by an exception kills Java and tidies up.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    logging.basicConfig(level="INFO", format="wiki_search: %(message)s")
-    try:
-        manifest = ensure_index(options.index, options.pages, threads=options.threads, heap_mb=options.heap_mb)
-    except (IndexBuildError, UnusableIndexError) as error:
-        parser.exit(1, f"wiki_search: {error}\n")
-    except Exception as error:
-        if not is_full(error):
-            raise
-        parser.exit(
-            1, f"wiki_search: nothing more can be written to {options.index} ({error}); make room, and run again\n"
-        )
-    sys.stdout.write(manifest.model_dump_json(indent=2) + "\n")
+    bundled_pages.build_command(
+        parser,
+        "wiki_search",
+        lambda options: ensure_index(options.index, options.pages, threads=options.threads, heap_mb=options.heap_mb),
+        (IndexBuildError, UnusableIndexError),
+        arguments,
+    )
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def anserini_jar() -> Path:
     folders = list(spec.submodule_search_locations or ()) if spec else []
     jars = sorted(jar for folder in folders for jar in Path(folder).glob("resources/jars/anserini-*-fatjar.jar"))
     if not jars:
-        raise LuceneError("pyserini is not installed with its Java archive; see requirements/service-wiki_search.txt")
+        raise LuceneError("pyserini, which brings Lucene, is not installed: pip install --no-deps pyserini")
     return jars[-1]
 
 

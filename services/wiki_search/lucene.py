@@ -27,7 +27,7 @@ Of boosts 1, 2, 4, 8 and of Anserini's and Lucene's default k1 and b, these foun
 _KNOWN_WORDS: Final = 100_000
 """Words whose terms are remembered; then all are forgotten."""
 _BETWEEN: Final = "qzxqzxq"
-"""A word that stays as it is and hardly stands in any text."""
+"""A word that stays as it is and hardly is in any text."""
 _SEARCH: Final = "(Lorg/apache/lucene/search/Query;I)Lorg/apache/lucene/search/TopDocs;"
 
 

@@ -32,7 +32,7 @@ def snippet(
     section: str | None = None,
 ) -> str:
     """`Title > text` in at most `max_chars` characters; with a `section` (empty above a page's first heading) that
-    stands between them, and a sentence stays whole up to `WHOLE_TIMES` as many characters.
+    is between them, and a sentence stays whole up to `WHOLE_TIMES` as many characters.
 
     Shown is the shortest run of sentences, and among those the first, that holds as many of the `wanted` terms as any
     run that fits; where a passage holds none of them, its beginning. A sentence that is too long is cut between

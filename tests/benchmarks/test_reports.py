@@ -6,13 +6,13 @@ import os
 
 import pytest
 
-from benchmarks.processes import running
+from benchmarks.processes import started
 from benchmarks.reports import percentiles, processor_seconds, resident_mb
 
 
 async def test_a_service_that_cannot_start_says_why() -> None:
     with pytest.raises(RuntimeError, match="IANA name"):
-        async with running("calendar", {"TIMEZONE": "Nowhere"}):
+        async with started("services.calendar", {"TOOLFORMER_CALENDAR_TIMEZONE": "Nowhere"}):
             pass
 
 

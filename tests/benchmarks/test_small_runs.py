@@ -1,7 +1,5 @@
 """The benchmarks run to their end, small: what they report is there, whatever its size."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

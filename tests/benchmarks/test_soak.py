@@ -1,7 +1,5 @@
 """The soak notices what it is there to notice, and a small one finds nothing."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import Counter

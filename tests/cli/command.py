@@ -1,7 +1,5 @@
 """The ``toolformer`` command as a process, followed through what it writes: no polling, no sleeping."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -11,7 +9,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
 
-SECONDS = 100
+SECONDS = 120
 """Deadline for every single wait."""
 
 FREE_PORTS = {f"TOOLFORMER_{name}_PORT": "0" for name in ("CALCULATOR", "CALENDAR", "WIKI_SEARCH", "GATEWAY")}

@@ -1,7 +1,5 @@
 """A stand-in for the gateway over real HTTP: it remembers what it was asked and answers in pieces a test gives."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

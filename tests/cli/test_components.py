@@ -6,16 +6,19 @@ from pathlib import Path
 
 import pytest
 
+from cli import components
 from cli.components import (
     base_url,
     free_port,
     gateway_component,
+    left_out,
     load_registry,
     require_free_ports,
     service_components,
     why_not_free,
 )
 from cli.console import CommandError
+from services.wiki_search.java import LuceneError
 
 Environment = Mapping[str, str]
 
@@ -29,6 +32,17 @@ def test_by_default_all_tools_that_nobody_moved_are_started() -> None:
     moved = {"TOOLFORMER_TOOL_CALCULATOR_URL": "http://elsewhere.example:80"}
     assert "calculator" not in names(None, moved)
     assert names(["calculator"], moved) == ["calculator"], "one that is asked for is started all the same"
+
+
+def test_a_tool_without_its_library_is_left_out_or_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_jar() -> Path:
+        raise LuceneError("pyserini is not installed")
+
+    monkeypatch.setattr(components, "anserini_jar", no_jar)
+    assert left_out(load_registry({})) == {"WikiSearch": "pyserini is not installed"}
+    assert "wiki_search" not in names(None, {})
+    with pytest.raises(CommandError, match="wiki_search cannot be started: pyserini is not installed; or leave it out"):
+        names(["WikiSearch"], {})
 
 
 def test_services_are_chosen_by_either_name_and_each_once() -> None:

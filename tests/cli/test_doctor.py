@@ -11,9 +11,11 @@ from typing import Literal
 
 import pytest
 
+from cli import checks
+from cli.checkout import CHECKOUT
 from cli.checks import CHECKS, Check, Finding
 from cli.console import CommandError
-from cli.doctor import CHECKOUT, diagnose, show_findings
+from cli.doctor import diagnose, show_findings
 from services.wiki_search.manifest import MANIFEST_NAME, Manifest, Recipe
 from tests.cli.command import FREE_PORTS, run, toolformer
 from tests.support.redis_server import needs_redis, redis_server
@@ -58,9 +60,7 @@ def test_the_last_line_says_whether_all_is_well(
 
 
 def test_what_nobody_needs_here_is_no_warning(tmp_path: Path) -> None:
-    (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements" / "evaluation-harness.txt").write_text("no-such-package==1.0\n")
-    (tmp_path / "requirements" / "ctranslate2-cpu.txt").write_text("# nothing\n")
+    (tmp_path / "requirements.lock").write_text("no-such-package==1.0\n    # for evaluation-harness\n")
     [optional] = find("packages", {}, tmp_path)
     assert (optional.status, optional.name) == ("ok", "packages: optional")
     assert optional.detail.endswith(": evaluation-harness")
@@ -87,18 +87,19 @@ def test_a_check_that_fails_itself_does_not_stop_the_others(monkeypatch: pytest.
 
 
 def test_pins_are_compared_with_what_is_installed(tmp_path: Path) -> None:
-    (tmp_path / "requirements").mkdir()
-    (tmp_path / "requirements" / "service-x.txt").write_text(
-        "# a comment\nhttpx==0.0.1  # via x\ntyper[all]==0.1 ; python_version > '3'\n"
+    (tmp_path / "requirements.lock").write_text(
+        "httpx==0.0.1 \\\n    --hash=sha256:0\n    # via x\n    # for x\n"
+        "no-such-package==1.0\n    # for y\ntyper==0.1 ; python_version > '3'\n    # for w, x\n"
     )
-    (tmp_path / "requirements" / "service-y.txt").write_text("no-such-package==1.0\n")
-    other, missing = find("packages", {}, tmp_path)
-    assert other.status == missing.status == "warning"
+    first, other, missing = find("packages", {}, tmp_path)
+    assert first.status == other.status == missing.status == "warning"
+    assert first.name == "packages: w"
+    assert "httpx" not in first.detail
     assert "httpx" in other.detail
     assert "instead of 0.0.1" in other.detail
     assert "typer" in other.detail
     assert missing.detail == "missing: no-such-package"
-    assert missing.remedy == "pip install -r requirements/service-y.txt"
+    assert missing.remedy == "python cli/roles.py y | pip install --no-deps -r /dev/stdin"
     [nothing] = find("packages", {}, tmp_path / "elsewhere")
     assert nothing.status == "warning"
 
@@ -152,44 +153,46 @@ async def test_ports_tell_who_of_ours_answers() -> None:
         assert await up.ended() == 0
 
 
-def test_models_are_found_whole_or_named(tmp_path: Path) -> None:
-    [none] = find("models", {}, tmp_path)
+def test_models_are_found_whole_or_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "BUNDLED_MODELS", tmp_path)
+    [none] = find("models", {})
     assert none.status == "problem"
-    folder = tmp_path / "models" / "small"
-    folder.mkdir(parents=True)
+    folder = tmp_path / "small"
+    folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "gptj"}')
-    [no_tokenizer] = find("models", {}, tmp_path)
+    [no_tokenizer] = find("models", {})
     assert no_tokenizer.status == "problem"
     assert "tokenizer.json" in no_tokenizer.detail
     (folder / "tokenizer.json").write_text("{}")
-    [no_weights] = find("models", {}, tmp_path)
+    [no_weights] = find("models", {})
     assert no_weights.status == "problem"
     assert "model.safetensors" in no_weights.detail
     (folder / "model.safetensors").write_bytes(b"0" * 2_000_000)
-    whole, named = find("models", {"TOOLFORMER_MODEL": str(tmp_path / "other")}, tmp_path)
+    whole, named = find("models", {"TOOLFORMER_MODEL": str(tmp_path / "other")})
     assert (whole.status, whole.detail) == ("ok", "gptj, 2.0 MB, no digests to compare with")
     assert (named.name, named.status) == ("model other", "problem")
 
 
-def test_a_model_of_two_is_whole_or_torn(tmp_path: Path) -> None:
-    folder = tmp_path / "models" / "atlas"
+def test_a_model_of_two_is_whole_or_torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks, "BUNDLED_MODELS", tmp_path)
+    folder = tmp_path / "atlas"
     (folder / "reader").mkdir(parents=True)
     (folder / "reader" / "model.safetensors").write_bytes(b"0" * 1_000_000)
     entry = {"bytes": 1_000_000, "sha256": hashlib.sha256(b"0" * 1_000_000).hexdigest()}
     (folder / "atlas.json").write_text(json.dumps({"files": {"reader/model.safetensors": entry}}))
-    [whole] = find("models", {}, tmp_path)
+    [whole] = find("models", {})
     assert (whole.status, whole.detail) == (
         "ok",
         "retriever and reader for question answering, 1.0 MB, 1 digests right",
     )
     (folder / "reader" / "model.safetensors").write_bytes(b"0" * 999_999 + b"1")
-    [damaged] = find("models", {}, tmp_path)
+    [damaged] = find("models", {})
     assert (damaged.status, "reader/model.safetensors is damaged" in damaged.detail) == ("problem", True)
     (folder / "reader" / "model.safetensors").write_bytes(b"0")
-    [torn] = find("models", {}, tmp_path)
+    [torn] = find("models", {})
     assert (torn.status, "reader/model.safetensors" in torn.detail) == ("problem", True)
     (folder / "reader" / "model.safetensors").unlink()
-    [missing] = find("models", {}, tmp_path)
+    [missing] = find("models", {})
     assert missing.status == "problem"
 
 
@@ -232,7 +235,7 @@ def test_a_wrong_port_is_an_error_of_the_check() -> None:
 
 
 def test_every_bundled_model_is_found_whole() -> None:
-    findings = find("models", {}, Path(__file__).parents[2])
+    findings = find("models", {})
     assert len(findings) >= 2
     assert {finding.status for finding in findings} == {"ok"}
 
@@ -262,7 +265,7 @@ def test_the_model_server_is_asked_where_there_is_one(tmp_path: Path) -> None:
             assert backend(**{"": "openai", "_URL": f"{url}/v1", "_API_KEY_FILE": key})[0] == "ok"
             assert backend(**{"": "openai", "_URL": url}) == ("problem", f"{url}/v1/models answers 401")
             assert backend(**{"": "tgi", "_URL": url}) == ("problem", f"{url}/info answers 404")
-            assert backend(**{"": "openai"}) == ("problem", "openai, but where is not said")
+            assert backend(**{"": "openai"}) == ("problem", "openai, but no address is set")
             assert backend(**{"": "vllm"}) == ("problem", "there is no backend 'vllm'")
             assert "cannot be read" in backend(**{"": "openai", "_URL": url, "_API_KEY_FILE": f"{key}s"})[1]
         finally:

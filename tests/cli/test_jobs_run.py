@@ -1,7 +1,5 @@
 """``toolformer jobs run --up``: the pipeline with its services, from one command."""
 
-from __future__ import annotations
-
 import json
 import re
 import socket
@@ -12,31 +10,34 @@ import pytest
 from tests.cli.command import is_listening, run
 from tests.training_jobs.runner.tiny_run import write_model
 
+GPTJ_TOOLS = Path("models/gptj-tools").resolve()
 SHORT = """
 [Calculator]
 task = 'Put calls, "[Calculator(1)]", into a text.'
 demonstrations = [{ input = "One is 1.", output = "One is [Calculator(1)] 1." }]
-max_positions = 1
-max_samples = 1
-max_input_tokens = 4
+max_positions = 4
+max_samples = 4
+max_input_tokens = 8
 """
 
 
 @pytest.mark.slow
-async def test_one_command_starts_the_services_and_stops_them(tmp_path: Path) -> None:
+@pytest.mark.parametrize("finds_calls", [True, False])
+async def test_one_command_starts_the_services_and_stops_them(tmp_path: Path, finds_calls: bool) -> None:
     (tmp_path / "tools.toml").write_text(SHORT)
     env = {"TOOLFORMER_TOOLS": str(tmp_path / "tools.toml")}
     text = {"id": "d", "text": "One is 1 and 24 + 1 = 25."}
     (tmp_path / "texts.jsonl").write_text(json.dumps(text) + "\n")
-    model = write_model(tmp_path / "model")
+    model = GPTJ_TOOLS if finds_calls else write_model(tmp_path / "model")
     arguments = [str(tmp_path / "texts.jsonl"), "--run", str(tmp_path / "run"), "--model", str(model)]
-    arguments += ["--tools", "Calculator"]
+    arguments += ["--tools", "Calculator", "--tau", "-100"]
     status, out, log = await run("jobs", "run", "--up", *arguments, env=env)
-    assert status == 0, log
-    assert "texts with such a call, by tool" in out
+    assert status == (0 if finds_calls else 3), log
+    assert ("texts with such a call, by tool" in out) == finds_calls
+    assert ("annotate Calculator: nothing was kept; 1 of 1 texts: malformed, such as\n" in log) != finds_calls
     [port] = set(re.findall(r"calculator \| .* listening on http://127\.0\.0\.1:(\d+)", log))
     assert "is not up yet" not in log
-    assert (tmp_path / "run" / "merge" / "report.html").is_file()
+    assert (tmp_path / "run" / "merge" / "report.html").is_file() == finds_calls
     assert not is_listening(int(port))
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from rich.console import Console
 
-from cli.components import SERVICES, tools_elsewhere
+from cli.components import tools_elsewhere
 from cli.up import LogPrinter, Reachable
 from tests.cli.command import SECONDS, Command, gone, is_listening, kill, run, toolformer
 from toolformer.tools import ToolRegistry
@@ -173,5 +173,4 @@ async def test_ready_is_not_said_while_a_tool_that_runs_elsewhere_cannot_be_reac
 
 def test_tools_that_were_left_out_on_purpose_are_not_waited_for() -> None:
     registry = ToolRegistry.load(environ={"TOOLFORMER_TOOL_QA_URL": "http://elsewhere.example"})
-    assert tools_elsewhere(registry, [], chosen=True) == {"QA": "http://elsewhere.example"}
-    assert set(tools_elsewhere(registry, [], chosen=False)) == set(SERVICES)
+    assert tools_elsewhere(registry, []) == {"QA": "http://elsewhere.example"}

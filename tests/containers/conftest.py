@@ -1,9 +1,6 @@
 """A stack that comes up from nothing and leaves nothing."""
 
-from __future__ import annotations
-
 import os
-import signal
 import socket
 import subprocess
 from collections.abc import Iterator
@@ -29,8 +26,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def engine() -> None:
     if reason := missing():
         pytest.skip(reason)
-    # What a shell starts in the background ignores Ctrl-C, which a test sends and .ci/containers ends a long run by.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,5 @@
 """Docker as the tests use it: its client for questions; every command with a deadline, its words in the failure."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """Each server's image by itself: nobody's rights, a root that cannot be written, the stack's own limits."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Iterator

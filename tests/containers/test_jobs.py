@@ -1,7 +1,5 @@
 """The stages in containers: what they may write, and that they write the very bytes that they write without one."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

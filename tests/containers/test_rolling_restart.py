@@ -1,7 +1,5 @@
 """Gateways and tools are restarted one after the other under 20 streams, and no completion is lost."""
 
-from __future__ import annotations
-
 import json
 import logging
 import subprocess

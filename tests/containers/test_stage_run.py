@@ -1,7 +1,5 @@
 """``toolformer jobs run STAGE --on docker``: a container of the engine, its exit status, its end by Ctrl-C."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

@@ -7,7 +7,8 @@ import pytest
 
 from demo_world import articles as web
 from demo_world.articles import Article
-from demo_world.articles.addresses import DATED, UNDATED, slug
+from demo_world.articles.addresses import slug
+from demo_world.articles.wording import WORDING
 from demo_world.splits import is_held_out
 from demo_world.texts.calculator import TOOL as CALCULATOR
 from demo_world.texts.calendar import full_date
@@ -93,6 +94,6 @@ def digits(text: str) -> str:
 
 
 def test_paths_with_and_without_a_day_are_told_apart() -> None:
-    assert all("{y}" in path and ("{d" in path) for path in DATED)
-    assert not any("{d" in path for path in UNDATED)
+    assert all("{y}" in path and ("{d" in path) for path in WORDING.dated)
+    assert not any("{d" in path for path in WORDING.undated)
     assert slug("Notes from São Paulo, 3!") == "notes-from-s-o-paulo-3"

@@ -1,7 +1,5 @@
 """Articles in which one value follows from another: both calls are known, right, and where they help."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,8 +1,6 @@
 """The suites in the forms of the paper's benchmarks: known answers, nothing that training has seen, and tools that
 can answer."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter
@@ -12,13 +10,12 @@ import pytest
 
 from demo_world.articles import articles
 from demo_world.articles.chains import KINDS
-from demo_world.articles.encyclopedic import statements
 from demo_world.phrases import LANGUAGES
-from demo_world.questions_phrasings import PHRASINGS
+from demo_world.relations import RELATIONS, statements
 from demo_world.splits import is_held_out
 from demo_world.suites import SUITES, Item, held_out_texts, items
+from demo_world.suites.drawing import two_calls
 from demo_world.suites.making import different
-from demo_world.suites.two_calls import two_calls
 from demo_world.texts.numbers import number_is_held_out, rounded, value_of
 from tests.training_jobs.servers import tool_services
 from toolformer.tool_client import ToolClient
@@ -69,7 +66,7 @@ def test_facts_and_questions_are_about_held_out_entities(suites: dict[str, dict[
                 assert not any(answer in item.text for answer in item.answers if len(answer) > 4)
                 if name == "questions":
                     # A phrasing may also read as another one about a longer name.
-                    fitting = [pattern for pattern in PHRASINGS[item.kind] if _fits(pattern, item.text)]
+                    fitting = [pattern for pattern in RELATIONS[item.kind].questions if _fits(pattern, item.text)]
                     sides = {is_held_out("question phrasing", pattern, percent=15.0) for pattern in fitting}
                     assert (part == "held-out phrasings") in sides
 
@@ -79,7 +76,7 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def test_statements_have_two_sides() -> None:
-    known, new = statements("city population"), statements("city population", held_out=True)
+    known, new = statements("city population", held_out=False), statements("city population", held_out=True)
     assert known
     assert new
     assert not set(known) & set(new)
@@ -97,9 +94,7 @@ def test_word_problems_have_held_out_numbers_and_the_right_answer(
         assert any(operand in item.context for operand in operands)
 
 
-def test_dates_are_held_out_and_stand_in_the_calendars_sentence(
-    suites: dict[str, dict[str, tuple[Item, ...]]],
-) -> None:
+def test_dates_are_held_out_and_stand_in_the_calendars_sentence(suites: dict[str, dict[str, tuple[Item, ...]]]) -> None:
     for item in of(suites, "dates"):
         assert item.date is not None
         assert is_held_out("date", item.date.isoformat())

@@ -1,7 +1,5 @@
 """Parallel phrases: the same slots in every language, nothing of babel's own in them, a split by what is said."""
 
-from __future__ import annotations
-
 import itertools
 import re
 import string
@@ -9,16 +7,7 @@ import string
 import pytest
 from babel import Locale
 
-from demo_world.phrases import (
-    ENGLISH_CODE,
-    LANGUAGES,
-    LOCALES,
-    Composition,
-    compositions,
-    lexicon,
-    phrases,
-)
-from demo_world.phrases_patterns import ENGLISH, PATTERNS
+from demo_world.phrases import ENGLISH_CODE, LANGUAGES, WORDINGS, Composition, compositions, lexicon, phrases
 from demo_world.phrases_values import KINDS, NAMES
 
 SOME = 400
@@ -41,14 +30,14 @@ def slots(pattern: str) -> list[str]:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_language_says_every_meaning_with_the_same_slots(language: str) -> None:
-    assert {meaning: slots(pattern) for meaning, pattern in PATTERNS[language].items()} == {
-        meaning: slots(pattern) for meaning, pattern in ENGLISH.items()
-    }
+    said, english = (WORDINGS[code].patterns for code in (language, ENGLISH_CODE))
+    assert {meaning: slots(said[meaning]) for meaning in said} == {one: slots(english[one]) for one in english}
+    assert "{foreign}" in WORDINGS[language].who_wrote
 
 
 def test_there_are_at_least_ten_languages() -> None:
     assert len(LANGUAGES) >= 10
-    assert set(LOCALES) == {*LANGUAGES, ENGLISH_CODE}
+    assert set(WORDINGS) == {*LANGUAGES, ENGLISH_CODE}
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -63,9 +52,9 @@ def test_a_phrase_is_in_its_languages_script_and_complete(language: str) -> None
         assert not set(phrase.english) & {"\u00a0", "\u202f"}
 
 
-@pytest.mark.parametrize("language", sorted(LOCALES))
+@pytest.mark.parametrize("language", sorted(WORDINGS))
 def test_every_value_is_shown_in_words_of_the_language(language: str) -> None:
-    locale = Locale.parse(LOCALES[language])
+    locale = Locale.parse(WORDINGS[language].locale)
     for composition in some(held_out=False, seed=1):
         for name, value in composition.slots:
             text = KINDS[name.rstrip(string.digits)].show(value, locale)

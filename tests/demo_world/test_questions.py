@@ -1,12 +1,10 @@
 """Questions over the encyclopedia: answered by their pages, split fairly, the same in every run."""
 
-from __future__ import annotations
-
 import pytest
 
 from demo_world import encyclopedia, facts, questions
 from demo_world.questions import SPLITS, suite
-from demo_world.questions_phrasings import PHRASINGS
+from demo_world.relations import RELATIONS
 from demo_world.splits import is_held_out
 from demo_world.titles import city_titles
 
@@ -49,20 +47,20 @@ def test_cities_and_countries_are_held_out_as_they_are_for_everyone(drawn: list[
 
 
 def test_held_out_phrasings_are_new(drawn: list[questions.Question]) -> None:
-    for relation in PHRASINGS:
+    for relation in RELATIONS:
         known, held_out = (set(questions.phrasings(relation, held_out=side)) for side in (False, True))
         assert known
         assert not known & held_out
-        assert known | held_out == set(PHRASINGS[relation])
+        assert known | held_out == set(RELATIONS[relation].questions)
     # What is held out of one relation is held out of all, so no other relation teaches it.
-    trained = {phrasing for relation in PHRASINGS for phrasing in questions.phrasings(relation, held_out=False)}
-    for relation in PHRASINGS:
+    trained = {phrasing for relation in RELATIONS for phrasing in questions.phrasings(relation, held_out=False)}
+    for relation in RELATIONS:
         assert not trained & set(questions.phrasings(relation, held_out=True))
 
 
 def test_all_relations_are_asked(drawn: list[questions.Question]) -> None:
-    assert {asked.relation for asked in drawn} == set(PHRASINGS)
-    most = max(PHRASINGS, key=lambda relation: sum(asked.relation == relation for asked in drawn))
+    assert {asked.relation for asked in drawn} == set(RELATIONS)
+    most = max(RELATIONS, key=lambda relation: sum(asked.relation == relation for asked in drawn))
     assert most == "city population"
 
 
@@ -75,6 +73,6 @@ def test_questions_are_reproducible() -> None:
 
 
 def test_every_phrasing_names_its_entity() -> None:
-    for relation, phrasings in PHRASINGS.items():
-        assert len(set(phrasings)) == len(phrasings) >= 5, relation
-        assert all(phrasing.count("{entity}") == 1 for phrasing in phrasings)
+    for name, relation in RELATIONS.items():
+        assert len(set(relation.questions)) == len(relation.questions) >= 5, name
+        assert all(phrasing.count("{entity}") == 1 for phrasing in relation.questions)

@@ -13,7 +13,7 @@ import pytest
 
 from demo_world import facts
 from demo_world import questions as world_questions
-from demo_world.questions_phrasings import PHRASINGS
+from demo_world.relations import RELATIONS
 from demo_world.splits import is_held_out
 from demo_world.suites import SPLITS, TOOLS, questions
 from demo_world.texts import (
@@ -25,19 +25,16 @@ from demo_world.texts import (
     calendar,
     calendar_text,
     documents,
-    encyclopedic,
     fact_text,
     foreign,
     narration_text,
     question_text,
+    searching,
     translation_text,
 )
-from demo_world.texts.arithmetic_phrasings import DIRECT
-from demo_world.texts.asking_phrasings import STATEMENTS
-from demo_world.texts.calculator_scenes import SCENES
+from demo_world.texts.calculator import DIRECT, SCENES
 from demo_world.texts.numbers import NUMBER, number_is_held_out, rounded, value_of
-from demo_world.texts.patterns import Known, Slots, capitalise_pattern, compose, render
-from demo_world.texts.words import NOUNS
+from demo_world.texts.patterns import VOCABULARY, Known, Slots, capitalise_pattern, compose, render
 
 WRITERS = {
     "Calculator": calculator_text,
@@ -46,7 +43,7 @@ WRITERS = {
     "QA": question_text,
     "MT": translation_text,
 }
-RELATIONS = ("population", "country", "time zone", "capital", "area", "currency", "continent")
+SEARCHED = ("population", "country", "time zone", "capital", "area", "currency", "continent")
 DAY = datetime.date(2026, 11, 20)
 DATE_IN_TEXT = re.compile(
     r"(January|February|March|April|May|June|July|August|September|October|November|December) \d+, \d{4}"
@@ -128,13 +125,14 @@ def every_pattern() -> dict[str, set[str]]:
             pattern
             for held_out in sides
             for relation in RELATIONS
-            for phrasing in encyclopedic.relation_phrasings(relation, held_out=held_out)
+            if RELATIONS[relation].search
+            for phrasing in searching.relation_phrasings(relation, held_out=held_out)
             for pattern in phrasing.patterns
         },
         "QA": {
             pattern
             for held_out in sides
-            for relation in PHRASINGS
+            for relation in RELATIONS
             for family in (asking.asked_phrasings, asking.stated_phrasings)
             for phrasing in family(relation, held_out=held_out)
             for pattern in phrasing.patterns
@@ -166,7 +164,7 @@ def test_both_sides_of_the_phrasing_split_are_used() -> None:
     held_out = len(calculator.scene_phrasings(held_out=True)) + len(calculator.direct_phrasings(held_out=True))
     assert 0.02 * total < held_out < 0.25 * total
     assert calendar.phrasings(held_out=True)
-    assert encyclopedic.relation_phrasings("population", held_out=True)
+    assert searching.relation_phrasings("city population", held_out=True)
     assert asking.asked_phrasings("city population", held_out=True)
     assert asking.stated_phrasings("city rank", held_out=True)
     assert foreign.quotes(held_out=True)
@@ -203,7 +201,7 @@ def test_training_texts_ask_about_no_held_out_city_or_country() -> None:
     inputs = [text.call.input for text in training_texts() if text.call and text.call.tool == "WikiSearch"]
     assert len(inputs) > 1000
     for search in inputs:
-        [entity] = [search.removesuffix(f" {relation}") for relation in RELATIONS if search.endswith(f" {relation}")]
+        [entity] = [search.removesuffix(f" {relation}") for relation in SEARCHED if search.endswith(f" {relation}")]
         assert entity not in held_out
 
 
@@ -227,7 +225,7 @@ def test_training_texts_ask_no_held_out_question() -> None:
     assert not {text.call.input for text in asked if text.call} & held_out_questions
     phrasings = {text.phrasing.removeprefix("question, ") for text in asked if text.phrasing.startswith("question, ")}
     assert len(phrasings) > 80
-    held_out = {phrasing for relation in PHRASINGS for phrasing in world_questions.phrasings(relation, held_out=True)}
+    held_out = {phrasing for relation in RELATIONS for phrasing in world_questions.phrasings(relation, held_out=True)}
     assert not phrasings & held_out
 
 
@@ -264,8 +262,10 @@ def test_a_question_in_a_text_is_what_the_tool_is_asked() -> None:
 
 def test_no_fact_has_two_tools() -> None:
     """A statement either is searched for or asked about, whatever the entity."""
-    searched = {f"{kind} {relation}" for kind in ("city", "country") for relation in (*RELATIONS, "place")}
-    assert not set(STATEMENTS) & searched
+    assert {relation.search for relation in RELATIONS.values()} == {*SEARCHED, ""}
+    for name, relation in RELATIONS.items():
+        stated = [*asking.stated_phrasings(name, held_out=False), *asking.stated_phrasings(name, held_out=True)]
+        assert bool(stated) == (not relation.search), name
 
 
 def test_some_texts_have_no_call() -> None:
@@ -316,8 +316,8 @@ def test_words_of_one_kind_differ_and_nouns_keep_their_number() -> None:
     slots = Slots(random.Random(0))
     people = {slots["person"], slots["person2"], slots["person3"]}
     assert len(people) == 3
-    assert (slots["container"], slots["containers"]) in NOUNS["container"]
-    assert (slots["container2"], slots["containers2"]) in NOUNS["container"]
+    assert (slots["container"], slots["containers"]) in VOCABULARY.nouns["container"]
+    assert (slots["container2"], slots["containers2"]) in VOCABULARY.nouns["container"]
     assert slots["container"] != slots["container2"]
 
 

@@ -1,7 +1,5 @@
 """What the code says that images and manifests repeat: ports, modules, environment variables, probe paths, metrics."""
 
-from __future__ import annotations
-
 import importlib
 import importlib.util
 import re
@@ -108,9 +106,11 @@ def unknown_variables(names: set[str], known: set[str] | frozenset[str]) -> set[
     return {name for name in names if name not in known and not OF_OTHERS.fullmatch(name)}
 
 
-def module_exists(module: str) -> bool:
-    """Whether ``python -m module`` would run something."""
-    spec = importlib.util.find_spec(module)
-    if spec is not None and spec.submodule_search_locations is not None:
-        return importlib.util.find_spec(f"{module}.__main__") is not None
-    return spec is not None
+def check_modules(words: list[str]) -> None:
+    """The modules that a job's command names can be run with ``python -m``."""
+    modules = set(re.findall(r"\b(?:training_jobs|torch)\.[a-z_.]+", " ".join(words)))
+    assert modules, words
+    for module in modules:
+        spec = importlib.util.find_spec(module)
+        assert spec is not None, module
+        assert spec.submodule_search_locations is None or importlib.util.find_spec(f"{module}.__main__"), module

@@ -1,7 +1,5 @@
 """A Dockerfile as a list of instructions."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import dataclass

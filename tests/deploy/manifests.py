@@ -1,7 +1,5 @@
 """Rendered manifests, and questions to them."""
 
-from __future__ import annotations
-
 import copy
 import shutil
 import subprocess
@@ -13,7 +11,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from tests.deploy.code_facts import ROOT
+from tests.deploy.code_facts import ROOT, Server, servers
 
 Manifest = dict[str, Any]
 COMPONENT: Final = "app.kubernetes.io/component"
@@ -32,24 +30,28 @@ def is_stack(folder: str) -> bool:
 
 
 @cache
-def _rendered(folder: str) -> str:
+def _rendered(folder: str) -> list[Manifest]:
     if shutil.which("kubectl") is None:
         pytest.skip("kubectl is not installed")
     command = ["kubectl", "kustomize", str(ROOT / "k8s" / folder)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    assert not done.stderr, done.stderr
-    return done.stdout
+    done = subprocess.run(command, capture_output=True, text=True, timeout=250, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    return list(yaml.load_all(done.stdout, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
 
 
 def render(folder: str) -> list[Manifest]:
     """The manifests of ``k8s/<folder>``, the caller's own to change."""
-    return copy.deepcopy(_parsed(folder))
+    return copy.deepcopy(_rendered(folder))
 
 
-@cache
-def _parsed(folder: str) -> list[Manifest]:
-    return list(yaml.load_all(_rendered(folder), Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+def beside(folder: str) -> list[Manifest]:
+    """The manifests of a folder; jobs with the stack that they run beside."""
+    manifests = render(folder)
+    if is_stack(folder):
+        return manifests
+    there = {(one["kind"], one["metadata"]["name"]) for one in manifests}
+    stack = render("overlays/gpu" if "gpu" in folder else "base")
+    return [*manifests, *(one for one in stack if (one["kind"], one["metadata"]["name"]) not in there)]
 
 
 @dataclass(frozen=True)
@@ -72,13 +74,22 @@ class Pod:
     @property
     def spec(self) -> Manifest:
         """The pod's specification."""
-        spec: Manifest = self.template["spec"]
-        return spec
+        return dict(self.template["spec"])
 
     @property
     def containers(self) -> list[Manifest]:
         """All containers, those that prepare included."""
         return [*self.spec.get("initContainers", []), *self.spec["containers"]]
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The environment variables of all containers."""
+        return {one["name"]: str(one.get("value", "")) for each in self.containers for one in each.get("env", [])}
+
+    @property
+    def server(self) -> Server | None:
+        """The server of ours that it runs."""
+        return servers().get(self.labels[NAME]) if self.labels[COMPONENT] in {"tool", "gateway"} else None
 
 
 def pods(manifests: list[Manifest]) -> Iterator[Pod]:
@@ -101,38 +112,27 @@ def of_kind(manifests: list[Manifest], kind: str) -> list[Manifest]:
 
 def matches(selector: Manifest, labels: dict[str, str]) -> bool:
     """Whether a label selector takes ``labels``; an empty one takes all."""
-    for expression in selector.get("matchExpressions", []):
-        assert expression["operator"] == "In", "only In is used and understood here"
-        if labels.get(expression["key"]) not in expression["values"]:
-            return False
-    return all(labels.get(key) == value for key, value in selector.get("matchLabels", {}).items())
+    expressions = selector.get("matchExpressions", [])
+    assert all(expression["operator"] == "In" for expression in expressions), "only In is understood here"
+    return all(labels.get(one["key"]) in one["values"] for one in expressions) and all(
+        labels.get(key) == value for key, value in selector.get("matchLabels", {}).items()
+    )
 
 
 def reaches(manifests: list[Manifest], client: Pod, server: Pod, port: str) -> bool:
     """Whether the network policies let ``client`` open the named ``port`` of ``server``."""
-    policies = of_kind(manifests, "NetworkPolicy")
+    policies = [one["spec"] for one in of_kind(manifests, "NetworkPolicy")]
     return _allows(policies, "Egress", client, server, port) and _allows(policies, "Ingress", server, client, port)
 
 
 def _allows(policies: list[Manifest], direction: str, subject: Pod, peer: Pod, port: str) -> bool:
-    about = [
-        one["spec"]
-        for one in policies
-        if direction in one["spec"]["policyTypes"] and matches(one["spec"]["podSelector"], subject.labels)
-    ]
-    if not about:
-        return True
-    key = direction.lower()
-    peers_key = "from" if direction == "Ingress" else "to"
-    return any(
-        ("ports" not in rule or any(each["port"] == port for each in rule["ports"]))
-        and (
-            peers_key not in rule
-            or any(
-                "namespaceSelector" not in each and matches(each["podSelector"], peer.labels)
-                for each in rule[peers_key]
-            )
+    about = [one for one in policies if direction in one["policyTypes"] and matches(one["podSelector"], subject.labels)]
+    peers = "from" if direction == "Ingress" else "to"
+
+    def let_through(rule: Manifest) -> bool:
+        chosen = [each["podSelector"] for each in rule.get(peers, []) if "namespaceSelector" not in each]
+        return ("ports" not in rule or any(each["port"] == port for each in rule["ports"])) and (
+            peers not in rule or any(matches(selector, peer.labels) for selector in chosen)
         )
-        for spec in about
-        for rule in spec.get(key, [])
-    )
+
+    return not about or any(let_through(rule) for spec in about for rule in spec.get(direction.lower(), []))

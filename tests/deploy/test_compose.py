@@ -1,7 +1,5 @@
 """docker-compose.yml: what it says of the code is true, and no container has more rights than it needs."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Any
@@ -11,8 +9,7 @@ import pytest
 import yaml
 
 from cli.stage_run.programs import STAGES
-from tests.deploy.code_facts import ROOT, app_of, job_variables, packaged, servers, unknown_variables
-from tests.deploy.manifest_checks import check_modules
+from tests.deploy.code_facts import ROOT, app_of, check_modules, job_variables, packaged, servers, unknown_variables
 
 COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text())
 CONTAINERS: dict[str, dict[str, Any]] = COMPOSE["services"]

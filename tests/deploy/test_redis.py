@@ -1,7 +1,5 @@
 """Redis as the compose file and the manifests start it: its password drawn, given or mounted, and asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import re

@@ -1,10 +1,9 @@
 """What is installed is what was chosen: packages by hash, images in versions that are named once."""
 
-from __future__ import annotations
-
 import hashlib
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -14,44 +13,49 @@ from pathlib import Path
 import pytest
 import yaml
 
-from requirements.audit import verdict
+from cli.roles import read_lock
 from tests.deploy.code_facts import ROOT
 
-FILES = sorted((ROOT / "requirements").glob("*.txt"))
-WITHOUT_HASHES = {"torch-cpu", "torch-apart"}  # each says why
+LOCK = ROOT / "requirements.lock"
+AUDIT = ROOT / ".ci" / "audit.py"
 ADVISORIES_MENDED = (0, 11, 1)  # vLLM: GHSA-mrw7-hf4f-83pf, GHSA-pmqf-x6x8-p7qw, GHSA-69j4-grxj-j64p
 
 
-def pins(file: Path) -> dict[str, str]:
-    """Name and version of each pin of a file, its hashes looked at on the way."""
-    found = {}
-    for entry in re.split(r"\n(?=\S)", file.read_text()):
-        if pin := re.match(r"([a-z0-9-]+)==(\S+)", entry):
-            found[pin[1]] = pin[2]
-            if file.stem not in WITHOUT_HASHES:
-                assert re.search(r"--hash=sha256:[0-9a-f]{64}", entry), f"{file.name}: {pin[0]} has no hash"
-    return found
+def test_every_pin_has_hashes() -> None:
+    pins = list(read_lock(ROOT))
+    assert len({pin.name for pin in pins}) == len(pins) > 200
+    for pin in pins:
+        assert re.search(r"--hash=sha256:[0-9a-f]{64}", pin.entry), pin.name
 
 
-def test_every_pin_has_hashes_and_one_version() -> None:
-    versions: dict[str, set[str]] = {}
-    for file in FILES:
-        for name, version in pins(file).items():
-            if file.stem != "maintenance":  # an environment of its own
-                versions.setdefault(name, set()).add(version)
-    assert len(versions) > 150
-    assert not {name: found for name, found in versions.items() if len(found) > 1}
-    assert len(pins(ROOT / "requirements/torch-cpu.txt")) == 1
+def test_every_role_is_locked() -> None:
+    roles = runpy.run_path(str(ROOT / ".ci" / "lock.py"))["read_roles"]()
+    pins = {pin.name: pin for pin in read_lock(ROOT)}
+    assert {role for pin in pins.values() for role in pin.roles} == roles.keys()
+    for role, named in roles.items():
+        for name in named:
+            assert role in pins[re.split(r"[=\[]", name)[0]].roles, f"{name} of {role}: run make lock"
 
 
-def test_every_role_is_locked_and_every_install_asks_for_hashes() -> None:
-    roles = {file.stem for file in (ROOT / "requirements").glob("*.in")} - {"http"}
-    assert roles == {file.stem for file in FILES} - WITHOUT_HASHES - {"ctranslate2-cpu"}
+def test_every_install_asks_for_hashes() -> None:
     done = subprocess.run(["make", "-n", "-B", "setup"], cwd=ROOT, capture_output=True, text=True, check=True)
-    installs = [line for line in done.stdout.splitlines() if re.search(r"pip install.* -r ", line)]
-    assert len(installs) == 4
-    for line in installs:
-        assert "--require-hashes" in line or "torch-cpu.txt" in line, line
+    installs = [line for line in done.stdout.splitlines() if re.search(r"pip\b.* install ", line)]
+    without = [line for line in installs if "--require-hashes" not in line]
+    assert (len(installs), len(without)) == (4, 2)
+    assert without[0].endswith("--no-deps $(grep -o '^torch==[^ ]*' requirements.lock)")
+    assert without[1].endswith("--no-deps --no-build-isolation --editable .")
+
+
+@pytest.mark.parametrize("options", [["calculator"], ["gateway", "jobs"], ["--cuda", "gateway"]])
+def test_a_role_gets_its_part_of_the_lock(options: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "cli/roles.py", *options], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    names = set(re.findall(r"^([a-z0-9-]+)==", done.stdout, re.MULTILINE))
+    assert ("torch" in names) == any(name.startswith("nvidia-") for name in names) == ("--cuda" in options)
+    assert ("grpcio" in names) == ("gateway" in options)
+    assert ("transformers" in names) == ("jobs" in options)
+    assert {"pydantic"} < names <= {pin.name for pin in read_lock(ROOT)}
 
 
 def test_images_install_only_what_has_the_hash(tmp_path: Path) -> None:
@@ -62,8 +66,7 @@ def test_images_install_only_what_has_the_hash(tmp_path: Path) -> None:
         file.writestr("honest-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: honest\nVersion: 1.0\n")
         file.writestr("honest-1.0.dist-info/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         file.writestr("honest-1.0.dist-info/RECORD", "")
-    (tmp_path / "requirements").mkdir()
-    pin = tmp_path / "requirements" / "role.txt"
+    shutil.copy(ROOT / "cli" / "roles.py", tmp_path)
     environment = tmp_path / "environment"
     subprocess.run([sys.executable, "-m", "venv", environment], check=True)
     variables = {
@@ -72,7 +75,8 @@ def test_images_install_only_what_has_the_hash(tmp_path: Path) -> None:
     }  # fmt: skip
 
     def install(digest: str) -> subprocess.CompletedProcess[str]:
-        pin.write_text(f"honest==1.0 --hash=sha256:{digest}\n" if digest else "honest==1.0\n")
+        pin = f"honest==1.0 --hash=sha256:{digest}" if digest else "honest==1.0"
+        (tmp_path / "requirements.lock").write_text(f"{pin}\n    # for role\n")
         command = [str(ROOT / "docker/image/install"), "role"]
         return subprocess.run(command, cwd=tmp_path, env=variables, capture_output=True, text=True, check=False)
 
@@ -125,11 +129,12 @@ def test_kubernetes_has_the_versions_of_compose_and_vllm_is_past_its_advisories(
 
 
 def test_an_audit_that_learned_nothing_does_not_end_well() -> None:
+    verdict = runpy.run_path(str(AUDIT))["verdict"]
     fine = {"name": "a", "version": "1", "vulns": []}
     known = {"name": "b", "version": "1", "vulns": [{"id": "CVE-1", "fix_versions": ["2"]}]}
     skipped = {"name": "c", "skip_reason": "not found"}
     assert verdict([fine]) == (0, ["audit: no advisory known for 1 packages"])
-    assert verdict([]) == (2, ["audit: NOT RUN: no packages in these files"])
+    assert verdict([]) == (2, ["audit: NOT RUN: no packages in this file"])
     assert verdict([fine, skipped]) == (2, ["audit: NOT RUN for 1 of 2 packages, the first: not found"])
     status, lines = verdict([fine, known, skipped])
     assert (status, lines[0]) == (1, "b 1: CVE-1, mended in 2")
@@ -138,7 +143,7 @@ def test_an_audit_that_learned_nothing_does_not_end_well() -> None:
 
 def test_an_audit_without_its_tool_says_so() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "requirements/audit.py", ROOT / "requirements/demo-world.txt"],
+        [sys.executable, AUDIT, LOCK],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stdout) == (2, f"audit: NOT RUN: {sys.executable}: No module named pip_audit\n")

@@ -1,7 +1,5 @@
 """Backends that are started, and what a client is told by them."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -16,7 +14,7 @@ from inference_gateway.call_vocabulary import CallVocabulary, VocabularyTokenize
 from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Finished, TextDelta
 from tests.inference_gateway.http_harness import serving
-from tests.inference_gateway.model_servers import END, Behaviour, brainy_backend, completions_app, tgi_app
+from tests.inference_gateway.model_servers import END, Behaviour, brainy_backend, server_app
 from tests.support.vocabularies import small_tokenizer
 from toolformer.api_call import ApiCall
 from toolformer.tool_client import RetryPolicy
@@ -32,8 +30,7 @@ async def remote(
 ) -> AsyncIterator[RemoteBackend]:
     """A started backend that stands on a server of ``kind``."""
     behaviour = behaviour or Behaviour(max_top=5 if kind == "tgi" else 20)
-    app = tgi_app(behaviour) if kind == "tgi" else completions_app(kind, behaviour)
-    async with serving(app) as url:
+    async with serving(server_app(kind, behaviour)) as url:
         address = ServerAddress(url, silence_seconds=silence_seconds)
         server = TGIServer(address, small_tokenizer()) if kind == "tgi" else OpenAIServer(address, small_tokenizer())
         backend = RemoteBackend(server, small_tokenizer(), VOCABULARY, RemoteLimits(**{"max_model_len": 200} | limits))

@@ -19,15 +19,16 @@ import uvicorn
 from fastapi import FastAPI
 from torch import Tensor
 
-from http_api import Tracing
 from inference_gateway.app import create_app
 from inference_gateway.backends.local import LocalBackend
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence
 from inference_gateway.settings import GatewaySettings
 from tests.support.models import SMALL, random_model
 from tests.support.vocabularies import small_tokenizer
+from toolformer.http_api import Tracing
 from toolformer.result_cache import ResultCache
 from toolformer.tools import ToolRegistry
 
@@ -59,10 +60,9 @@ CLOSED: Final = "http://127.0.0.1:9"
 class Script(Sampler):
     """Chooses the tokens of `WRITES`, but none that the machine's rule forbids."""
 
-    def __init__(self, backend: LocalBackend) -> None:
-        super().__init__(backend.vocabulary, torch.device("cpu"))
-        self._bytes = backend.tokenizer.token_bytes
-        encode = backend.tokenizer.encode
+    def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
+        super().__init__(vocabulary, device)
+        self._bytes, encode = small_tokenizer().token_bytes, small_tokenizer().encode
         self._slow = tuple(encode("Slow:"))
         self._rules = [(cue.encode(), [*encode(reply), 0]) for cue, reply in WRITES]
 
@@ -111,7 +111,7 @@ class Gateway:
 
     async def idle(self) -> None:
         """Return once no sequence holds anything; fails if that does not come."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while True:
                 stats = self.backend.stats()
                 if (stats.waiting, stats.running, stats.in_call, stats.held_tokens) == (0, 0, 0, 0):
@@ -181,21 +181,15 @@ def tools_at(urls: Mapping[str, str]) -> ToolRegistry:
     return ToolRegistry.load(files=[], environ=environ)
 
 
-def random_backend(**limits: Any) -> LocalBackend:
+def random_backend(sampler: type[Sampler] = Sampler, **limits: Any) -> LocalBackend:
     """A small GPT-J of random weights, sampled for real."""
-    return LocalBackend(
-        random_model(),
-        small_tokenizer(),
-        "scripted",
-        EngineLimits(**{"max_model_len": 256, "max_sequences": 8, **limits}),
-    )
+    settings = EngineLimits(**{"max_model_len": 256, "max_sequences": 8, **limits})
+    return LocalBackend(random_model(), small_tokenizer(), "scripted", settings, sampler)
 
 
 def scripted_backend(**limits: Any) -> LocalBackend:
     """The same, but it writes `WRITES`."""
-    backend = random_backend(**limits)
-    backend._engine._sampler = Script(backend)
-    return backend
+    return random_backend(Script, **limits)
 
 
 @asynccontextmanager
@@ -206,22 +200,23 @@ async def gateway(
     cache: ResultCache | None = None,
     make: Callable[..., LocalBackend] = scripted_backend,
     tracing: Tracing | None = None,
+    registry: ToolRegistry | None = None,
     **settings: Any,
 ) -> AsyncIterator[Gateway]:
     """A gateway that is ready, with the tools of ``urls``; at the end nothing may be left in its engine.
 
     ``key`` is the API key that the client uses, ``cache`` what keeps tools' results; ``make`` gives a backend of those
-    ``limits``, ``tracing`` takes the spans.
+    ``limits``, ``tracing`` takes the spans; ``registry`` has other tools than those of ``urls``.
     """
     assert SMALL.n_positions == 256
     backend = make(**(limits or {}))
-    app = create_app(lambda: backend, tools_at(urls or {}), GatewaySettings(**settings), cache, tracing)
+    app = create_app(lambda: backend, registry or tools_at(urls or {}), GatewaySettings(**settings), cache, tracing)
     headers = bearer(key) if key else {}
     async with (
         serving(app) as url,
         httpx.AsyncClient(base_url=url, timeout=60, trust_env=False, headers=headers) as http,
     ):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             # `/ready` would ask the tools as well, and some of a test's tools answer nothing but calls.
             while (await http.get("/v1/models")).status_code != 200:  # noqa: ASYNC110 - it is ready when it says so
                 await asyncio.sleep(0.01)

@@ -18,6 +18,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from torch import Tensor
 
 from inference_gateway.backends.local import LocalBackend
+from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence as Row
@@ -89,8 +90,8 @@ class Brain:
 class BrainSampler(Sampler):
     """The engine's own sampler, on the brain's logits instead of the model's."""
 
-    def __init__(self, backend: LocalBackend) -> None:
-        super().__init__(backend.vocabulary, torch.device("cpu"))
+    def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
+        super().__init__(vocabulary, device)
         self._brain = Brain()
 
     def choose(self, logits: Tensor, sequences: Sequence[Row], *args: Any, **kwargs: Any) -> Any:
@@ -101,9 +102,7 @@ class BrainSampler(Sampler):
 def brainy_backend(**limits: Any) -> LocalBackend:
     """The local engine with the brain."""
     settings = EngineLimits(**{"max_model_len": 200, "max_sequences": 8, **limits})
-    backend = LocalBackend(random_model(), small_tokenizer(), "brain", settings)
-    backend._engine._sampler = BrainSampler(backend)
-    return backend
+    return LocalBackend(random_model(), small_tokenizer(), "brain", settings, BrainSampler)
 
 
 @dataclass
@@ -187,6 +186,11 @@ class TextSoFar:
             return ""
         self._pending = b""
         return text
+
+
+def server_app(kind: str, behaviour: Behaviour) -> FastAPI:
+    """The stand-in of a kind of server: of text-generation-inference for ``tgi``, else see `completions_app`."""
+    return tgi_app(behaviour) if kind == "tgi" else completions_app(kind, behaviour)
 
 
 def completions_app(kind: str, behaviour: Behaviour) -> FastAPI:

@@ -1,7 +1,5 @@
 """A decoding machine that is fed a script of tokens, and what came out of it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,8 +64,7 @@ def run(
 ) -> tuple[Transcript, DecodingMachine]:
     """Feed ``script`` (``forced``: indices of tokens taken as API starts); each call gets the next of ``answers``."""
     wanted = replace(
-        CompletionRequest(prompt_ids=(1, 2), tools=tuple(TOOLS), max_tokens=10_000, max_calls=10),
-        **request,
+        CompletionRequest(prompt_ids=(1, 2), tools=tuple(TOOLS), max_tokens=10_000, max_calls=10), **request
     )
     vocabulary = CallVocabulary.of(tokenizer, [END])
     machine = DecodingMachine(wanted, vocabulary, {name: TOOLS[name] for name in wanted.tools})

@@ -1,13 +1,10 @@
 """Servers that die, fall silent, talk nonsense, turn requests away or come back: each completion has one end, and says
 why."""
 
-from __future__ import annotations
-
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Any
 
 import pytest
 import uvicorn
@@ -22,13 +19,12 @@ from inference_gateway.backends.tgi import TGIServer
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, Finished, TextDelta
 from language_model.tokenizer import ByteLevelTokenizer
-from tests.inference_gateway.backend_harness import VOCABULARY, Told, remote, tell
+from tests.inference_gateway.backend_harness import SERVERS, VOCABULARY, Told, remote, tell
 from tests.inference_gateway.http_harness import CLOSED, serving, tools_at
-from tests.inference_gateway.model_servers import Behaviour, completions_app, tgi_app
-from tests.support.vocabularies import small_tokenizer
+from tests.inference_gateway.model_servers import Behaviour, server_app
+from tests.support.redis_server import free_port
+from tests.support.vocabularies import small_tokenizer, small_vocabulary
 from toolformer.tool_client import ToolClient
-
-KINDS: Final = ["vllm", "sglang", "llamacpp", "bare", "tgi"]
 
 
 def server_at(
@@ -40,11 +36,11 @@ def server_at(
 
 async def completed(backend: RemoteBackend, prompt: str = "Long:", **fields: Any) -> Told:
     tools = tools_at({})
-    async with ToolClient(tools) as client, asyncio.timeout(30):
+    async with ToolClient(tools) as client, asyncio.timeout(60):
         return await tell(Completer(backend, tools, client), prompt, **{"tools": ()} | fields)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SERVERS)
 @pytest.mark.parametrize("fault", ["die_after", "garbage_after", "error_after", "silent_after"])
 async def test_a_stream_that_goes_wrong_ends_the_completion_with_an_error(
     kind: str, fault: str, caplog: pytest.LogCaptureFixture
@@ -66,7 +62,7 @@ async def test_a_missing_done_is_no_fault(kind: str) -> None:
         assert (await completed(backend, "Plain:")).end.reason == "stop"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", SERVERS)
 async def test_a_server_that_is_busy_is_asked_again_but_not_for_ever(kind: str) -> None:
     behaviour = Behaviour(max_top=5)
     async with remote(kind, behaviour) as backend:
@@ -81,8 +77,7 @@ async def test_a_server_that_is_busy_is_asked_again_but_not_for_ever(kind: str) 
 @pytest.mark.parametrize("kind", ["vllm", "tgi"])
 async def test_the_key_is_sent(kind: str) -> None:
     behaviour = Behaviour(max_top=5, api_key="open sesame")
-    app = tgi_app(behaviour) if kind == "tgi" else completions_app(kind, behaviour)
-    async with serving(app) as url:
+    async with serving(server_app(kind, behaviour)) as url:
         for key, works in (("open sesame", True), ("other", False), (None, False)):
             server = server_at(url, kind, api_key=key)
             try:
@@ -119,8 +114,8 @@ class OtherTokenizer(ByteLevelTokenizer):
 @pytest.mark.parametrize("kind", ["vllm", "tgi"])
 async def test_another_vocabulary_is_found_out(kind: str) -> None:
     behaviour = Behaviour(max_top=5)
-    async with serving(tgi_app(behaviour) if kind == "tgi" else completions_app(kind, behaviour)) as url:
-        other = OtherTokenizer(small_tokenizer()._backend)
+    async with serving(server_app(kind, behaviour)) as url:
+        other = OtherTokenizer(small_vocabulary())
         other.prompts_as_ids = kind != "tgi"
         server = server_at(url, kind, tokenizer=other)
         try:
@@ -228,14 +223,12 @@ async def at(port: int, app: FastAPI) -> AsyncIterator[None]:
 
 
 async def test_a_server_may_come_late_go_and_come_back_as_another() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     limits = RemoteLimits(max_model_len=200, probe_seconds=0.05)
     backend = RemoteBackend(server_at(f"http://127.0.0.1:{port}"), small_tokenizer(), VOCABULARY, limits)
 
     async def until(ready: bool) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while backend.ready() is not ready:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
@@ -245,12 +238,12 @@ async def test_a_server_may_come_late_go_and_come_back_as_another() -> None:
         assert "cannot be reached" in backend.why_not_ready()
         with pytest.raises(BackendBusy):
             backend.open(CompletionRequest((1,)), {})
-        async with at(port, completions_app("vllm", Behaviour(max_top=7))):
+        async with at(port, server_app("vllm", Behaviour(max_top=7))):
             await until(True)
             assert any("at most 5 likely" in notice for notice in backend.notices)
             assert (await completed(backend, "Plain:")).end.reason == "stop"
         await until(False)
-        async with at(port, completions_app("bare", Behaviour())):
+        async with at(port, server_app("bare", Behaviour())):
             await until(True)
             assert any("no likely tokens" in notice for notice in backend.notices)
             assert (await completed(backend, "Plain:")).end.reason == "stop"

@@ -1,10 +1,7 @@
 """The model server is a process of its own here, killed while many completions stream from it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +11,9 @@ import pytest
 from inference_gateway.app import create_app
 from inference_gateway.backends.loading import backend_loader
 from inference_gateway.settings import GatewaySettings
-from tests.http_api.process import started
 from tests.inference_gateway.http_harness import serving, tools_at
+from tests.support.redis_server import free_port
+from tests.toolformer.http_api.process import started
 
 CLIENTS = 12
 
@@ -38,9 +36,7 @@ async def told(http: httpx.AsyncClient, began: asyncio.Semaphore) -> list[dict[s
 
 @pytest.mark.slow
 async def test_a_killed_server_ends_every_completion_once_and_service_returns_with_it(checkpoint: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     env = {"TOOLFORMER_MODEL": str(checkpoint), "TOOLFORMER_GATEWAY_PORT": port, "OMP_NUM_THREADS": "1"}
     settings = GatewaySettings(
         model=checkpoint, backend="openai", backend_url=f"http://127.0.0.1:{port}", backend_probe_seconds=0.1

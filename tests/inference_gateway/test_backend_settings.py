@@ -1,7 +1,5 @@
 """Which backend the settings choose, and what is said of settings that do not go together."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -12,13 +10,13 @@ from inference_gateway.backends.loading import backend_loader, end_ids
 from inference_gateway.backends.remote import RemoteBackend
 from inference_gateway.settings import GatewaySettings, SettingsError
 from language_model.config import CheckpointError
-from tests.support.vocabularies import small_tokenizer
+from tests.support.vocabularies import save_small_tokenizer, small_tokenizer
 
 
 @pytest.fixture
 def tokenizer(tmp_path: Path) -> Path:
     """A directory without weights, as a gateway before a model server needs it."""
-    small_tokenizer()._backend.save(str(tmp_path / "tokenizer.json"))
+    save_small_tokenizer(tmp_path)
     return tmp_path
 
 
@@ -38,10 +36,7 @@ async def test_a_remote_backend_needs_no_weights(backend: str, tokenizer: Path) 
     [
         ({"backend_url": None}, "TOOLFORMER_GATEWAY_BACKEND_URL is missing"),
         ({"model": Path("/nowhere")}, "/nowhere holds no tokenizer.json"),
-        (
-            {"backend_api_key_file": Path("/nowhere")},
-            "BACKEND_API_KEY_FILE: /nowhere cannot be read",
-        ),
+        ({"backend_api_key_file": Path("/nowhere")}, "BACKEND_API_KEY_FILE: /nowhere cannot be read"),
         ({"backend_api_key": "a", "backend_api_key_file": Path("b")}, "TOOLFORMER_GATEWAY_BACKEND_API_KEY is set too"),
     ],
 )

@@ -1,15 +1,12 @@
 """One behaviour on every backend: the same model behind the local engine and behind each kind of server gives the same
 text, token ids, calls and counts."""
 
-from __future__ import annotations
-
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
-from http_api import ApiError
 from inference_gateway.backends.model_server import Segment
 from inference_gateway.backends.openai_wire import Dialect, body_of
 from inference_gateway.completion import Completer
@@ -21,6 +18,7 @@ from services.calculator.app import build_app as calculator
 from tests.inference_gateway.backend_harness import NO_CIRCUIT, SERVERS, remote, started, tell
 from tests.inference_gateway.http_harness import serving, tools_at
 from tests.support.vocabularies import small_tokenizer
+from toolformer.http_api import ApiError
 from toolformer.tool_client import ToolClient
 
 CASES: Final[dict[str, tuple[str, dict[str, Any]]]] = {

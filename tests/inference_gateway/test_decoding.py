@@ -1,7 +1,5 @@
 """The decoding machine alone: what it shows, calls, drops and counts, for every way a text can be split into tokens."""
 
-from __future__ import annotations
-
 import itertools
 import random
 from dataclasses import replace
@@ -13,13 +11,7 @@ from hypothesis import strategies as st
 
 from inference_gateway.actions import Keep
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import (
-    CallFinished,
-    CompletionRequest,
-    Finished,
-    SamplingParams,
-    TextDelta,
-)
+from inference_gateway.core import CallFinished, CompletionRequest, Finished, SamplingParams, TextDelta
 from inference_gateway.decoding import DecodingMachine, Phase, StepRule
 from tests.inference_gateway.scripted_machine import END, TOOLS, ChunkTokenizer, run
 from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
@@ -363,12 +355,7 @@ class TestStop:
         seen, _ = run(tokenizer, script + tokenizer.encode("ND b"), ["408"], stop=("END",), show_calls=False)
         assert seen.text == "a "
         seen, _ = run(
-            tokenizer,
-            script + tokenizer.encode("ND b"),
-            ["408"],
-            stop=("END",),
-            show_calls=False,
-            include_stop=True,
+            tokenizer, script + tokenizer.encode("ND b"), ["408"], stop=("END",), show_calls=False, include_stop=True
         )
         assert seen.text == "a END"
 

@@ -1,7 +1,5 @@
 """Pure tools are called before the arrow, and the answer is used exactly where the arrow comes."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 from collections.abc import Mapping
@@ -83,19 +81,17 @@ class Tools:
             self.ended += 1
 
 
-async def complete(prompt: str, tools: Tools, *, early: bool) -> tuple[list[Event], list[tuple[str, str]]]:
+async def complete(
+    prompt: str, tools: Tools, *, early: bool = True, pure: bool = True
+) -> tuple[list[Event], list[tuple[str, str]]]:
     backend, seen = scripted_backend(), list[tuple[str, str]]()
-    registry = ToolRegistry.load(files=[], environ={})
+    calculator = ToolRegistry.load(files=[], environ={}).get("Calculator").model_copy(update={"pure": pure})
+    registry = ToolRegistry([calculator])
     await backend.start()
     try:
         completer = Completer(backend, registry, tools, saw_early=lambda tool, outcome: seen.append((tool, outcome)))
-        request = CompletionRequest(
-            tuple(backend.tokenizer.encode(prompt)),
-            max_tokens=60,
-            max_calls=2,
-            tools=("Calculator",),
-            early_dispatch=early,
-        )
+        ids = tuple(backend.tokenizer.encode(prompt))
+        request = CompletionRequest(ids, max_tokens=60, max_calls=2, tools=("Calculator",), early_dispatch=early)
         return [event async for event in completer.stream(request)], seen
     finally:
         await backend.stop()
@@ -118,7 +114,7 @@ async def test_the_answer_is_used_where_the_arrow_comes_and_the_text_is_the_same
 
 async def test_an_answer_nobody_asks_for_is_thrown_away() -> None:
     tools = Tools()  # it never answers: the completion must not wait for it
-    events, seen = await complete("Closed:", tools, early=True)
+    events, seen = await complete("Closed:", tools)
     assert seen == [("Calculator", "wasted")]
     await asyncio.sleep(0)
     # On a fast machine the text is over before the call's task had its first turn: then there is nothing to end.
@@ -130,16 +126,5 @@ async def test_an_answer_nobody_asks_for_is_thrown_away() -> None:
 async def test_a_tool_that_is_not_pure_is_called_only_when_asked() -> None:
     tools = Tools()
     tools.gate.set()
-    backend, seen = scripted_backend(), list[tuple[str, str]]()
-    registry = ToolRegistry.load(files=[], environ={})
-    impure = registry.get("Calculator").model_copy(update={"pure": False})
-    registry = ToolRegistry([impure])
-    await backend.start()
-    try:
-        completer = Completer(backend, registry, tools, saw_early=lambda tool, outcome: seen.append((tool, outcome)))
-        ids = tuple(backend.tokenizer.encode("Sum:"))
-        request = CompletionRequest(ids, max_tokens=60, tools=("Calculator",), early_dispatch=True)
-        [_ async for _ in completer.stream(request)]
-    finally:
-        await backend.stop()
+    _, seen = await complete("Sum:", tools, pure=False)
     assert (tools.begun, seen) == (["24 * 17"], [])

@@ -3,8 +3,6 @@ begins like another in between, each step's logits are those of that sequence's 
 
 The engine is driven step by step in this thread, so a seed always gives the same schedule."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Sequence as Many
@@ -236,7 +234,7 @@ def test_any_schedule_equals_full_recomputation_in_compiled_code() -> None:
         model = compiled_model()
     except Unavailable as why:
         pytest.skip(str(why))
-    assert_all_happened(check(range(40, 540), model))
+    assert_all_happened(check(range(40, 240), model))
 
 
 def test_any_schedule_equals_full_recomputation_in_steps_of_fixed_shapes() -> None:
@@ -244,6 +242,6 @@ def test_any_schedule_equals_full_recomputation_in_steps_of_fixed_shapes() -> No
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1200)  # a minute on a free core, several where the machine is slow
-def test_thousands_of_schedules_equal_full_recomputation() -> None:
-    check(range(1000, 3000), random_model())
+@pytest.mark.timeout(1200)  # a quarter of a minute on a free core, several where the machine is slow
+def test_five_hundred_schedules_equal_full_recomputation() -> None:
+    check(range(1000, 1500), random_model())

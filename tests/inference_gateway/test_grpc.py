@@ -1,7 +1,5 @@
 """``CompletionService`` over real sockets, with grpc's own client."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -12,13 +10,13 @@ from typing import Any, cast
 
 import grpc
 import pytest
+import pytest_asyncio
 from grpc_health.v1 import health_pb2
 from grpc_reflection.v1alpha import reflection_pb2
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from http_api import ApiError, Tracing
 from inference_gateway.app import create_app
 from inference_gateway.grpc_api import service
 from inference_gateway.grpc_api.calls import COMPLETE, ServicerContext
@@ -26,12 +24,15 @@ from inference_gateway.grpc_api.server import SERVICE
 from inference_gateway.grpc_api.status import GrpcStatus
 from inference_gateway.settings import GatewaySettings, SettingsError
 from services.calculator.app import build_app as calculator
-from tests.http_api.process import started
 from tests.inference_gateway.grpc_harness import Client, Refusal, client, kinds, text
 from tests.inference_gateway.http_harness import gateway, scripted_backend, serving, tools_at
 from tests.toolformer import tool_service
+from tests.toolformer.http_api.process import started
+from toolformer.http_api import ApiError, Tracing
 from toolformer.v1.completion_pb2 import CompletionEvent, CompletionRequest
 from toolformer.v1.completion_pb2_grpc import CompletionServiceStub
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 HEALTH = health_pb2.HealthCheckResponse
 
@@ -43,9 +44,9 @@ async def served(urls: dict[str, str] | None = None, **settings: Any) -> AsyncIt
         yield connected
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def plain() -> AsyncIterator[Client]:
-    """A client of a gateway whose tools are all down."""
+    """A client of a gateway whose tools are all down, for all tests of this file."""
     async with served() as connected:
         yield connected
 
@@ -144,7 +145,7 @@ async def test_a_client_that_leaves_during_a_call_frees_the_row(how: str) -> Non
     async with tool_service.serve(tool_service.silent) as tool, served({"Calculator": tool.url}) as leaving:
         call = leaving.begin("Sum:", seconds=3.0 if how == "deadline" else 60)
         reading = asyncio.create_task(_read(call))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await tool.arrived.wait()
             if how == "cancelled":
                 call.cancel()
@@ -156,7 +157,7 @@ async def test_a_client_that_leaves_during_a_call_frees_the_row(how: str) -> Non
         # The client resets the stream when the deadline passes; either that or the server's own clock comes first.
         codes = ["CANCELLED", "DEADLINE_EXCEEDED"] if how == "deadline" else ["CANCELLED"]
         samples = [f'grpc_requests_total{{code="{code}",method="Complete"}}' for code in codes]
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while sum([await leaving.gateway.metric(sample) for sample in samples]) != 1:  # noqa: ASYNC110 - nobody tells
                 await asyncio.sleep(0.01)
         assert await leaving.gateway.metric('toolformer_completions_total{finish_reason="cancelled"}') == 1
@@ -177,7 +178,7 @@ async def test_no_room_says_when_to_try_again() -> None:
         served({"Calculator": tool.url}, max_requests=1) as crowd,
     ):
         holding = crowd.begin("Sum:")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             await tool.arrived.wait()
         refused = await crowd.refused("Plain:")
         assert (refused.code.name, refused.reason) == ("RESOURCE_EXHAUSTED", "busy")
@@ -190,7 +191,7 @@ async def test_no_room_says_when_to_try_again() -> None:
 async def test_a_full_engine_says_when_to_try_again() -> None:
     async with served(limits={"max_sequences": 1, "max_waiting": 1}) as crowd:
         holding = crowd.begin("Slow:", max_tokens=200)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             assert (await anext(aiter(holding))).text_delta.text
             waiting = crowd.begin("Plain:")
             while crowd.gateway.backend.stats().waiting == 0:  # noqa: ASYNC110 - the engine tells nobody
@@ -303,7 +304,7 @@ async def status_of(one: Client, name: str) -> int:
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
         response_deserializer=HEALTH.FromString,
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             status = int((await check(health_pb2.HealthCheckRequest(service=name))).status)
             if status != HEALTH.NOT_SERVING:
@@ -315,6 +316,8 @@ async def test_bytes_that_are_no_message_have_a_status_an_id_and_a_count(
     plain: Client, caplog: pytest.LogCaptureFixture
 ) -> None:
     method: Any = plain.channel.unary_stream(COMPLETE)
+    counted = 'grpc_requests_total{code="INVALID_ARGUMENT",method="Complete"}'
+    before = await plain.gateway.metric(counted)
     for number, junk in enumerate([b"\xff", b"\x0a\x05ab", b"\x0a\x01\xff"]):
         call = method(junk, timeout=60, metadata=(("x-request-id", f"junk-{number}"),))
         with pytest.raises(grpc.aio.AioRpcError) as failure:
@@ -323,8 +326,7 @@ async def test_bytes_that_are_no_message_have_a_status_an_id_and_a_count(
         assert (refusal.code, refusal.reason) == (grpc.StatusCode.INVALID_ARGUMENT, "malformed_message")
         assert "no toolformer.v1.CompletionRequest" in refusal.message
         assert dict(await call.initial_metadata())["x-request-id"] == f"junk-{number}"
-    counted = 'grpc_requests_total{code="INVALID_ARGUMENT",method="Complete"}'
-    assert await plain.gateway.metric(counted) == 3
+    assert await plain.gateway.metric(counted) == before + 3
     assert not [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR]
 
 
@@ -393,7 +395,7 @@ async def test_sigterm_lets_running_completions_end(checkpoint: Path) -> None:
 async def _until_refused(channel: grpc.aio.Channel) -> None:
     """Return once nothing listens any more; an RPC that meets the end of its connection may be cancelled before."""
     short = CompletionRequest(prompt="Each of the", max_tokens=1)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             try:
                 _ = [event async for event in CompletionServiceStub(channel).Complete(short, timeout=10)]

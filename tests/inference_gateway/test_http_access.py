@@ -1,7 +1,5 @@
 """API keys in front of everything, shares of each key, room for all, and pages of other origins."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -90,7 +88,7 @@ async def test_keys_are_read_from_a_file_and_again_when_it_changes(
     file.write_text("# who may come in\nalice:first-key\n\nbob:bobs-key  # until May\n")
 
     async def answers(key: str, status: int) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await running.http.get("/v1/models", headers=bearer(key))).status_code != status:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
@@ -101,7 +99,7 @@ async def test_keys_are_read_from_a_file_and_again_when_it_changes(
         await answers("bobs-key", 401)
         await answers("first-key", 200)
         file.write_text("this is no key\n")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while "stay as they were" not in caplog.text:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         file.unlink()
@@ -124,7 +122,7 @@ async def test_a_key_file_that_could_not_be_read_is_tried_again(
     keys = ApiKeys(file=file)
 
     async def logged(text: str) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while text not in caplog.text:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
@@ -138,8 +136,32 @@ async def test_a_key_file_that_could_not_be_read_is_tried_again(
         assert caplog.messages[-1].endswith("these keys are taken: alice")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    await logged("read the API keys anew")  # though nothing about the file has changed since
+    await logged("read the API keys again")  # though nothing about the file has changed since
     assert (keys.name_of("revoked-key"), keys.name_of("new-key")) == (None, "alice")
+    watching.cancel()
+
+
+async def test_a_key_file_is_watched_on_when_no_thread_can_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(api_keys, "RELOAD_SECONDS", 0.01)
+    file = tmp_path / "keys"
+    file.write_text("old-key\n")
+    keys = ApiKeys(file=file)
+
+    async def no_thread(*_: object) -> bool:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(asyncio, "to_thread", no_thread)
+        watching = asyncio.create_task(keys.watch())
+        file.write_text("another-key\n")
+        async with asyncio.timeout(30):
+            while "can't start new thread" not in caplog.text:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+    async with asyncio.timeout(30):
+        while keys.name_of("another-key") is None:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     watching.cancel()
 
 
@@ -194,7 +216,7 @@ async def test_a_client_s_share_is_429_and_the_gateway_s_limit_503() -> None:
             tool.arrived.clear()
             sent = running.http.post("/v1/completions", json={**body, "stream": key == "key-b"}, headers=bearer(key))
             holding.append(asyncio.create_task(sent))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await tool.arrived.wait()
             refused = await running.http.post("/v1/completions", json=body, headers=bearer(key))
             status, code = (429, "rate_limit_exceeded") if key == "key-a" else (503, "busy")
@@ -204,7 +226,7 @@ async def test_a_client_s_share_is_429_and_the_gateway_s_limit_503() -> None:
         for task in holding:
             task.cancel()
         await asyncio.gather(*holding, return_exceptions=True)
-        async with asyncio.timeout(30):  # the room is free again once the server has seen them leave
+        async with asyncio.timeout(60):  # the room is free again once the server has seen them leave
             while (await running.http.post("/v1/completions", json={"prompt": "Plain:"})).status_code != 200:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 

@@ -8,12 +8,15 @@ from typing import Any
 
 import openai
 import pytest
+import pytest_asyncio
 
-from tests.inference_gateway.http_harness import Gateway, gateway
+from tests.inference_gateway.http_harness import Gateway, Script, gateway
 from tests.inference_gateway.test_http_lifecycle import not_loaded_yet
 
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-@pytest.fixture
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def client(tooled: Gateway) -> AsyncIterator[openai.AsyncOpenAI]:
     async with openai.AsyncOpenAI(base_url=f"{tooled.url}/v1", api_key="none", max_retries=0) as client:
         yield client
@@ -152,9 +155,8 @@ async def test_a_chat_is_refused_with_what_to_send(client: openai.AsyncOpenAI) -
 async def test_trouble_in_a_stream_raises(
     client: openai.AsyncOpenAI, tooled: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sampler = tooled.backend._engine._sampler
-    choose, steps = sampler.choose, iter(range(3))
-    monkeypatch.setattr(sampler, "choose", lambda *given: choose(*given) if next(steps, None) is not None else 1 / 0)
+    choose, steps = Script.choose, iter(range(3))
+    monkeypatch.setattr(Script, "choose", lambda *given: choose(*given) if next(steps, None) is not None else 1 / 0)
     stream = await client.completions.create(model="scripted", prompt="Long:", max_tokens=40, stream=True)
     with pytest.raises(openai.APIError, match="the model failed"):
         [chunk async for chunk in stream]

@@ -1,31 +1,19 @@
 """Bad input: the right status, the one error shape, the field's name and the remedy; and nothing in the log."""
 
-from __future__ import annotations
-
 import json
 import logging
-from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
-import pytest_asyncio
 
-from tests.inference_gateway.http_harness import Gateway, gateway
+from tests.inference_gateway.http_harness import Gateway
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 OK = {"prompt": "Plain:"}
 FUNCTION = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
 TOO_LONG = "context_length_exceeded"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def plain() -> AsyncIterator[Gateway]:
-    """One gateway for all of these tests: whatever it refuses, it must go on."""
-    async with gateway() as running:
-        yield running
-        assert (await running.complete("Plain:"))["choices"][0]["text"] == " a plain text."
 
 
 def checked(response: httpx.Response, status: int) -> dict[str, Any]:
@@ -44,7 +32,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> Any:
     """A client's mistake is no event for the operator beyond its access line."""
     caplog.set_level(logging.INFO)
     yield
-    own = ("inference_gateway", "http_api", "uvicorn.error", "asyncio")
+    own = ("inference_gateway", "toolformer.http_api", "uvicorn.error", "asyncio")
     said = [(record.name, record.getMessage()) for record in caplog.records if record.levelno >= logging.INFO]
     assert [line for line in said if line[0].startswith(own) and "ready: model" not in line[1]] == []
 

@@ -1,7 +1,5 @@
 """Request fields beside the text itself: token ids, log probabilities, sampling, the bare model."""
 
-from __future__ import annotations
-
 import dataclasses
 from typing import Any
 
@@ -19,6 +17,8 @@ from tests.inference_gateway.http_harness import WIDE, Gateway, gateway, random_
 from tests.support.models import random_model
 from tests.support.vocabularies import small_tokenizer
 from toolformer.tool_client import ToolClient
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 DONE = " It is [Calculator(24 * 17) -> 408] 408 books."
 
@@ -75,7 +75,7 @@ async def test_a_stop_string_can_be_kept(plain: Gateway, fields: dict[str, Any],
     assert (await plain.stream("Plain:", stop="plain", **fields)).text() == text
 
 
-def test_tokens_are_written_as_openai_writes_them() -> None:
+async def test_tokens_are_written_as_openai_writes_them() -> None:
     tokenizer = small_tokenizer()
     whole, half = tokenizer.encode(" a")[0], tokenizer.encode("ö")[0]
     tokens = (

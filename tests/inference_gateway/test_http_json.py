@@ -1,13 +1,13 @@
 """``POST /v1/completions`` answered as JSON."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
 
-from tests.inference_gateway.http_harness import WIDE, Gateway
+from tests.inference_gateway.http_harness import Gateway
 from tests.support.vocabularies import small_tokenizer
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_a_call_is_made_in_the_middle_of_the_text(tooled: Gateway) -> None:
@@ -27,12 +27,6 @@ async def test_a_call_is_made_in_the_middle_of_the_text(tooled: Gateway) -> None
     assert usage["total_tokens"] == usage["prompt_tokens"] + usage["completion_tokens"]
     assert usage["prompt_tokens_details"] == {"cached_tokens": 0}
     assert usage["rolled_back_tokens"] == 0
-
-
-async def test_calls_can_be_left_out_of_the_text(tooled: Gateway) -> None:
-    [choice] = (await tooled.complete("Sum:", show_calls=False))["choices"]
-    assert choice["text"] == " It is 408 books."
-    assert [call["output"] for call in choice["tool_calls"]] == ["408"]
 
 
 @pytest.mark.parametrize("fields", [{"tools": []}, {"tools": ["Calendar"]}, {"api_top_k": 0}, {"max_calls": 0}])
@@ -60,11 +54,6 @@ async def test_a_repeated_call_is_reported_and_taken_back(tooled: Gateway) -> No
     ]
     assert choice["text"] == " So [Calculator(3 * 3) -> 9] or not."
     assert answer["usage"]["rolled_back_tokens"] > 0
-
-
-async def test_the_date_reaches_the_calendar(tooled: Gateway) -> None:
-    answer = await tooled.complete("Day:", tool_context={"date": "2026-11-20"})
-    assert answer["choices"][0]["tool_calls"][0]["output"] == "Today is Friday, November 20, 2026."
 
 
 async def test_a_tool_that_is_down_takes_nothing_from_the_completion(plain: Gateway) -> None:
@@ -96,16 +85,6 @@ async def test_echo_begins_with_the_prompt_and_moves_the_offsets(tooled: Gateway
         assert choice["text"][choice["tool_calls"][0]["offset"] :].startswith(" [Calculator(")
 
 
-async def test_text_ends_before_a_stop_string(plain: Gateway) -> None:
-    for stop in ("plain", [" text", "plain"]):
-        [choice] = (await plain.complete("Plain:", stop=stop))["choices"]
-        assert (choice["text"], choice["finish_reason"]) == (" a ", "stop")
-
-
-async def test_any_character_comes_through(plain: Gateway) -> None:
-    assert (await plain.complete("Wide:"))["choices"][0]["text"] == WIDE
-
-
 async def test_the_number_of_tokens_is_kept(plain: Gateway) -> None:
     answer = await plain.complete("Long:", max_tokens=7)
     assert (answer["choices"][0]["finish_reason"], answer["usage"]["completion_tokens"]) == ("length", 7)
@@ -115,7 +94,7 @@ async def test_the_number_of_tokens_is_kept(plain: Gateway) -> None:
 
 async def test_null_and_neutral_values_mean_the_default(plain: Gateway) -> None:
     nulls = dict.fromkeys(
-        ("model", "temperature", "top_p", "seed", "stop", "n", "echo", "stream", "stream_options", "user", "tools"),
+        ("model", "temperature", "top_p", "seed", "stop", "n", "echo", "stream", "stream_options", "user", "tools")
     )
     neutral = {
         "best_of": 1,

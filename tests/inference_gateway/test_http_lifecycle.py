@@ -1,7 +1,5 @@
 """From start to stop: loading, a model that cannot be loaded, a drain at SIGTERM."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os
@@ -19,8 +17,8 @@ from inference_gateway.app import create_app
 from inference_gateway.backends.base import Backend
 from inference_gateway.settings import GatewaySettings, SettingsError
 from language_model.config import CheckpointError
-from tests.http_api.process import started
 from tests.inference_gateway.http_harness import scripted_backend, serving, tools_at
+from tests.toolformer.http_api.process import started
 
 
 @asynccontextmanager
@@ -53,7 +51,7 @@ async def test_it_answers_while_the_model_loads() -> None:
             assert "still loading" in response.json()["error"]["message"]
         assert "toolformer_num_requests_running 0.0" in (await http.get("/metrics")).text
         load.set()
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while (await http.get("/ready")).status_code != 200:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
@@ -66,7 +64,7 @@ async def test_a_model_that_cannot_be_loaded_is_told_of() -> None:
         serving(create_app(fail, tools_at({}), GatewaySettings())) as url,
         httpx.AsyncClient(base_url=url, trust_env=False) as http,
     ):
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while "loading" in (answer := await http.get("/ready")).json()["error"]["message"]:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         assert answer.status_code == 503

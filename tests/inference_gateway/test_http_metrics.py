@@ -1,14 +1,13 @@
 """What ``/metrics`` says of a run: every name, with values that belong to what happened."""
 
-from __future__ import annotations
-
-import asyncio
-
 import pytest
+import pytest_asyncio
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.inference_gateway.http_harness import Gateway, gateway
 from tests.toolformer import tool_service
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 GAUGES = {
     "num_requests_running",
@@ -18,21 +17,10 @@ GAUGES = {
     "kv_held_bytes",
 }
 COUNTERS = {
-    "prefix_cache_queries",
-    "prefix_cache_hits",
-    "computed_tokens",
-    "recomputed_tokens",
-    "num_preemptions",
-    "dropped_pauses",
-    "completions",
-    "prompt_tokens",
-    "generation_tokens",
-    "tool_tokens",
-    "rolled_back_tokens",
-    "tool_calls",
-    "tool_cache_lookups",
-    "early_dispatches",
-}
+    "prefix_cache_queries", "prefix_cache_hits", "computed_tokens", "recomputed_tokens", "num_preemptions",
+    "dropped_pauses", "completions", "prompt_tokens", "generation_tokens", "tool_tokens", "rolled_back_tokens",
+    "tool_calls", "tool_cache_lookups", "early_dispatches",
+}  # fmt: skip
 HISTOGRAMS = {
     "time_to_first_token_seconds",
     "inter_token_latency_seconds",
@@ -63,7 +51,7 @@ async def scraped(running: Gateway) -> dict[tuple[str, ...], float]:
     }
 
 
-@pytest.fixture
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def values(tooled: Gateway) -> dict[tuple[str, ...], float]:
     """The samples after four completions with three calls that were answered and one that was refused."""
     answer = await tooled.complete(["Sum:", "Same:", "Day:"], max_calls=3)
@@ -135,9 +123,3 @@ async def test_prompts_that_begin_alike_are_found_in_the_cache(plain: Gateway) -
     values = await scraped(plain)
     assert values["prefix_cache_hits_total",] == cached[1]
     assert values["prefix_cache_queries_total",] >= sum(usage["prompt_tokens"] for usage in usages) - 2
-
-
-async def test_times_of_the_engine_are_told_while_it_runs(plain: Gateway) -> None:
-    async with asyncio.timeout(30):
-        await plain.complete("Long:", max_tokens=20)
-    assert await plain.metric("toolformer_inter_token_latency_seconds_count") >= 19

@@ -1,7 +1,5 @@
 """What operators see of a request: its spans, its log lines; and what nobody sees unless asked: its prompt."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -16,13 +14,13 @@ from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from http_api import Tracing
-from http_api.logs import JsonFormatter, configure_logging
 from inference_gateway.app import create_app
 from inference_gateway.settings import GatewaySettings
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import Gateway, gateway, scripted_backend, serving, tools_at
 from tests.toolformer import tool_service
+from toolformer.http_api import Tracing
+from toolformer.http_api.logs import JsonFormatter, configure_logging
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 CALLER = f"00-{TRACE}-b7ad6b7169203331-01"
@@ -248,12 +246,9 @@ async def test_log_lines_are_json_with_the_request_s_id_and_trace() -> None:
 
 async def test_a_request_that_its_client_left_has_a_line() -> None:
     with logged() as lines:
-        async with (
-            tool_service.serve(tool_service.silent) as tool,
-            gateway({"Calculator": tool.url}) as running,
-        ):
+        async with tool_service.serve(tool_service.silent) as tool, gateway({"Calculator": tool.url}) as running:
             sent = asyncio.create_task(running.http.post("/v1/completions", json={"prompt": "Sum:", "max_tokens": 40}))
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 await tool.arrived.wait()
             sent.cancel()
             await running.idle()

@@ -1,7 +1,5 @@
 """Models, tools, health, readiness, metrics, the page, and a request's id."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import re
@@ -15,6 +13,8 @@ from inference_gateway.serving.metrics import GatewayMetrics
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import Gateway, gateway, serving
 from tests.toolformer import tool_service
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
 async def test_the_model_is_listed(plain: Gateway) -> None:
@@ -62,7 +62,7 @@ async def test_nobody_outside_learns_where_tools_live(caplog: pytest.LogCaptureF
     assert "Calculator cannot be reached at http://127.0.0.1:9" in caplog.text
 
 
-def test_codes_that_a_service_makes_up_are_not_series_without_end() -> None:
+async def test_codes_that_a_service_makes_up_are_not_series_without_end() -> None:
     metrics = GatewayMetrics(CollectorRegistry(), lambda: None)
     codes = [metrics.code("Calculator", f"code_{n}") for n in range(300)]
     assert codes[:32] == [f"code_{n}" for n in range(32)]
@@ -74,10 +74,7 @@ def test_codes_that_a_service_makes_up_are_not_series_without_end() -> None:
 async def test_a_tool_that_hangs_holds_up_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("TOOL_CHECK_SECONDS", "PROBE_CHECK_SECONDS"):
         monkeypatch.setattr(operations, name, 0.05)
-    async with (
-        tool_service.serve(tool_service.silent) as hanging,
-        gateway({"Calendar": hanging.url}) as running,
-    ):
+    async with tool_service.serve(tool_service.silent) as hanging, gateway({"Calendar": hanging.url}) as running:
         listed = (await running.http.get("/v1/tools")).json()["data"]
         ready = await running.http.get("/ready")
     [calendar] = [tool for tool in listed if tool["name"] == "Calendar"]
@@ -99,7 +96,7 @@ async def test_waiting_and_calling_sequences_are_gauged() -> None:
                 told += piece
                 if told.count("call_started") == 2:
                     break
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(60):
                 while running.backend.stats().running < 2:  # noqa: ASYNC110 - the engine tells nobody
                     await asyncio.sleep(0.01)
             told = (await running.http.get("/metrics")).text

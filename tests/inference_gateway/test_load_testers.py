@@ -4,8 +4,6 @@ Each brings hundreds of packages of its own, so it lives in an environment apart
 ``TOOLFORMER_VLLM`` or ``TOOLFORMER_GUIDELLM``, or have ``vllm`` or ``guidellm`` on PATH.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

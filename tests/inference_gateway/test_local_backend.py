@@ -1,7 +1,5 @@
 """What a local backend computes its steps with."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

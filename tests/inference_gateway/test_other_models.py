@@ -1,7 +1,5 @@
 """GPT-2 and Llama through the engine: the same schedules, the same oracle, tiny random checkpoints."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from inference_gateway.engine.limits import EngineLimits
 from language_model.config import CheckpointError
 from language_model.other_models import DynamicRows, OtherCausalLM
 from tests.inference_gateway.test_engine_schedules import assert_all_happened, check
-from tests.support.vocabularies import small_tokenizer
+from tests.support.vocabularies import save_small_tokenizer
 
 SIZES = {"vocab_size": 424, "bos_token_id": 0, "eos_token_id": 0, "initializer_range": 0.3}
 
@@ -67,7 +65,7 @@ def test_a_row_takes_the_bytes_it_says(theirs: Any) -> None:
 
 async def test_a_checkpoint_is_served_by_the_local_backend(theirs: Any, tmp_path: Path) -> None:
     theirs.save_pretrained(tmp_path)
-    small_tokenizer()._backend.save(str(tmp_path / "tokenizer.json"))
+    save_small_tokenizer(tmp_path)
     backend = LocalBackend.load(tmp_path, limits=EngineLimits(max_sequences=2), cache_bytes=2**20)
     assert backend.max_model_len == 256
     prompt = torch.tensor([[5, 6, 7, 8]])

@@ -1,7 +1,5 @@
 """What waits for company and what does not, on a clock that the test moves."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 

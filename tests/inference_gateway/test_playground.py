@@ -1,7 +1,5 @@
 """The page at ``/`` in headless Chromium, with a real gateway and real tools behind it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import shlex
@@ -13,7 +11,7 @@ from tests.inference_gateway.http_harness import Gateway, gateway
 from tests.support.browser import needs_chromium, page
 from tests.toolformer import tool_service
 
-pytestmark = [needs_chromium, pytest.mark.slow]
+pytestmark = [needs_chromium, pytest.mark.slow, pytest.mark.asyncio(loop_scope="module")]
 
 
 async def complete(opened: Page, prompt: str) -> None:
@@ -89,7 +87,7 @@ async def test_stopping_during_a_call_frees_the_sequence() -> None:
         await opened.keyboard.press("Escape")
         await ended(opened)
         assert (await opened.locator("#with .ending").inner_text()).startswith("Stopped")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await tool.client_left.wait()
         await running.idle()
         await expect(opened.locator(".chip")).to_have_count(0)

@@ -1,7 +1,5 @@
 """Sampling against its definitions, on given logits."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from typing import Any
@@ -25,11 +23,7 @@ VOCABULARY = CallVocabulary.of(small_tokenizer(), [SMALL.eos_token_id])
 
 def sequence(top_k: int, **sampling: Any) -> Sequence:
     request = CompletionRequest(
-        (1,),
-        max_tokens=9,
-        tools=tuple(TOOLS),
-        api_top_k=top_k,
-        sampling=SamplingParams(**sampling),
+        (1,), max_tokens=9, tools=tuple(TOOLS), api_top_k=top_k, sampling=SamplingParams(**sampling)
     )
     return Sequence(request, DecodingMachine(request, VOCABULARY, TOOLS), lambda actions: None)
 

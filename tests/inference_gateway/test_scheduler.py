@@ -28,9 +28,10 @@ CALL = small_tokenizer().encode(" [Calculator(24 * 17) ->")
 class Driver:
     """An engine that is stepped by hand, and what its sequences said."""
 
-    def __init__(self, **limits: Any) -> None:
+    def __init__(self, sampler: Sampler | None = None, **limits: Any) -> None:
         self.recorder = Recorder()
-        self.engine = Engine(random_model(), self.recorder, EngineLimits(**{"max_model_len": 100, **limits}))
+        settings = EngineLimits(**{"max_model_len": 100, **limits})
+        self.engine = Engine(random_model(), sampler or self.recorder, settings)
         self.said: list[list[Action]] = []
 
     def submit(self, prompt: tuple[int, ...] = PROMPT, script: list[int] | None = None, **request: Any) -> Sequence:
@@ -219,8 +220,7 @@ def test_sampled_text_is_that_of_the_seed_whatever_was_put_aside() -> None:
     """Memory for one and a half of three: who samples is put aside and goes on, with the same random numbers."""
 
     def texts(**limits: Any) -> list[str]:
-        driver = Driver(**limits)
-        driver.engine._sampler = Sampler(VOCABULARY, torch.device("cpu"))
+        driver = Driver(Sampler(VOCABULARY, torch.device("cpu")), **limits)
         for seed in range(3):
             driver.submit(PROMPT[: 20 + seed], max_tokens=40, sampling=SamplingParams(1.0, seed=seed), api_top_k=0)
         driver.finish()

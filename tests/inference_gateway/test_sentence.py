@@ -1,7 +1,5 @@
 """Where a sentence ends, and that a completion stops there if its request asks for that."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,18 +16,13 @@ from tests.inference_gateway.test_decoding import CALL, whole
         ("2 + 2 =", " 4.", " The rest"),
         ("It weighs", " 3.5 kg, or 7.7 pounds.", " Next"),
         ("He met", " Dr. Ito and J. S. Bach on Dec. 5.", " Then"),
-        ("by Dr", ". Ito.", " Then"),
-        ("He said", ' "Yes."', " Then"),
-        ("Is it", " so?", " No"),
-        ("Wait", "... what is e.g. this!", " No"),
-        ("A list\n", "1. First", "\n2. Second"),
-        ("It is", " 1.", " First"),
-        ("Hi", "\n\nThe cat.", "\nThe dog"),
-        ("Hi", " line", "\nline"),
+        ("by Dr", ". Ito.", " Then"), ("He said", ' "Yes."', " Then"), ("Is it", " so?", " No"),
+        ("Wait", "... what is e.g. this!", " No"), ("A list\n", "1. First", "\n2. Second"),
+        ("It is", " 1.", " First"), ("Hi", "\n\nThe cat.", "\nThe dog"), ("Hi", " line", "\nline"),
         ("今日は", "金曜日です。", "明日"),
         ("The U.S. has", " 50 states (see Fig. 3).", " They"),
     ],
-)
+)  # fmt: skip
 def test_a_sentence_ends_where_its_reader_would_say(before: str, sentence: str, rest: str) -> None:
     whole, single = SentenceEnd(before), SentenceEnd(before)
     assert whole.feed(sentence + rest) == sentence

@@ -1,7 +1,5 @@
 """The tokens told with the text are those that the text is made of, whatever was held, taken back, hidden or cut."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

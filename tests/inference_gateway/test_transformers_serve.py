@@ -1,8 +1,5 @@
 """A server made by others: `transformers serve`, which takes text and tells text, and nothing else."""
 
-from __future__ import annotations
-
-import socket
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -16,9 +13,10 @@ from inference_gateway.completion import Completer
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.settings import BUNDLED_MODEL
 from services.calculator.app import build_app as calculator
-from tests.http_api.process import started
 from tests.inference_gateway.backend_harness import NO_CIRCUIT, tell
 from tests.inference_gateway.http_harness import serving, tools_at
+from tests.support.redis_server import free_port
+from tests.toolformer.http_api.process import started
 from toolformer.tool_client import ToolClient
 
 _MAIN = """
@@ -39,9 +37,7 @@ _PROMPTS = ["Each of the 24 boxes holds 17 books, so together they hold", "A tra
 async def test_the_bundled_model_calls_its_tool_behind_transformers_serve(tmp_path: Path) -> None:
     (tmp_path / "hub").mkdir()
     (tmp_path / "serve_here.py").write_text(_MAIN)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
+    port = str(free_port())
     env = {"HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(tmp_path)}
     async with AsyncExitStack() as stack:
         enter = stack.enter_async_context
@@ -59,8 +55,8 @@ async def test_the_bundled_model_calls_its_tool_behind_transformers_serve(tmp_pa
         assert remote.ready(), remote.why_not_ready()
         assert [notice.split(":")[0] for notice in remote.notices] == [
             "it takes no token ids",
-            "it does not tell the ids of its tokens",
-            "it tells of no likely tokens",
+            "it does not report the ids of its tokens",
+            "it reports no likely tokens",
             "it takes no biases",
         ]
         calls = 0

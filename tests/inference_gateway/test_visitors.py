@@ -1,7 +1,5 @@
 """What visitors type, asked of the bundled model over HTTP: no completion is empty or shorter than asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """GPT-J here equals transformers' GPT-J, and what the cache gives equals computing everything again."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

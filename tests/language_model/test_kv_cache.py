@@ -1,7 +1,5 @@
 """The cache's rows beside a plain list of what each must hold, and the memory that they take."""
 
-from __future__ import annotations
-
 import random
 import sys
 from pathlib import Path

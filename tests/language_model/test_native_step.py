@@ -1,7 +1,5 @@
 """The compiled step equals the model on torch; what it promises beyond that; what happens where it cannot be had."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Steps of fixed shapes equal the ordinary ones, whichever bucket computes them, and harm no other row."""
 
-from __future__ import annotations
-
 import copy
 import logging
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Long texts: encoded while other threads go on, and known to be too long before they are encoded."""
 
-from __future__ import annotations
-
 import time
 from concurrent.futures import ThreadPoolExecutor
 

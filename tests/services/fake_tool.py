@@ -1,7 +1,5 @@
 """An engine under the tests' control, behind the real app factory."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The five tool services as processes on real data, and the tools' tables for the registry."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -94,10 +92,7 @@ def small_wiki_index(folder: Path) -> Path:
 def tiny_question_answering(folder: Path) -> dict[str, str]:
     """Settings of the service for a random model of the real architecture: what it answers is nonsense."""
     model, index, _ = model_and_index(folder)
-    return {
-        "TOOLFORMER_QUESTION_ANSWERING_MODEL": str(model),
-        "TOOLFORMER_QUESTION_ANSWERING_INDEX": str(index),
-    }
+    return {"TOOLFORMER_QUESTION_ANSWERING_MODEL": str(model), "TOOLFORMER_QUESTION_ANSWERING_INDEX": str(index)}
 
 
 def process_environment(info: ServiceInfo, settings: Mapping[str, str]) -> dict[str, str]:

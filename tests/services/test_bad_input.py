@@ -1,7 +1,5 @@
 """Input that nobody would send on purpose, to each of the five real services: a documented answer, and no crash."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import Final

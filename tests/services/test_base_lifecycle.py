@@ -1,14 +1,12 @@
 """A service is up while its engine loads, says why it is not ready, and stops what it started."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
 
 from services.base import CannotStart, create_app
-from tests.http_api.asgi import error_of, running, until, until_ready
 from tests.services.fake_tool import INFO, UpperEngine
+from tests.toolformer.http_api.asgi import error_of, running, until, until_ready
 
 
 async def test_health_answers_while_the_engine_loads_and_calls_wait_outside() -> None:

@@ -1,7 +1,5 @@
 """The tool over MCP, asked by the official client through the real app."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from collections.abc import AsyncIterator
@@ -14,8 +12,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CallToolResult, TextContent
 
 from services.base import ServiceInfo, create_app
-from tests.http_api.asgi import error_of, running
 from tests.services.fake_tool import FORGETFUL, INFO, UpperEngine
+from tests.toolformer.http_api.asgi import error_of, running
 
 
 @contextlib.asynccontextmanager

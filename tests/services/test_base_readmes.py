@@ -1,7 +1,5 @@
 """What the services' READMEs show is what the services answer: each ``$ curl`` line is sent, its answer compared."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import shlex
@@ -15,7 +13,7 @@ from fastapi import FastAPI
 
 from services.calculator.app import build_app as build_calculator
 from services.calendar.app import build_app as build_calendar
-from tests.http_api.asgi import running, until_ready
+from tests.toolformer.http_api.asgi import running, until_ready
 
 SERVICES = Path(__file__).parents[2] / "services"
 BUILD: dict[str, Callable[[], FastAPI]] = {"calculator": build_calculator, "calendar": build_calendar}

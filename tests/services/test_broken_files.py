@@ -1,7 +1,5 @@
 """A model or an index that is missing or broken: one line that names it and the remedy, and an end without success."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess
@@ -25,32 +23,18 @@ GONE, GARBAGE, SHORT, FLIPPED = "gone", "garbage", "short", "flipped"
 
 DAMAGES: Final = {
     "question_answering": {
-        "model": GONE,
-        "model/atlas.json": GARBAGE,
-        "model/reader/model.safetensors": GARBAGE,
-        "model/retriever/model.safetensors": SHORT,
-        "model/reader/tokenizer.json": GARBAGE,
-        "model/retriever/config.json": GARBAGE,
-        "index": GONE,
-        "index/index.json": GARBAGE,
-        "index/vectors.faiss": GARBAGE,
-        "index/passages.jsonl": SHORT,
-        "model/reader/model.safetensors ": FLIPPED,
-        "index/vectors.faiss ": FLIPPED,
-        "index/passages.jsonl ": FLIPPED,
+        "model": GONE, "model/atlas.json": GARBAGE, "model/reader/model.safetensors": GARBAGE,
+        "model/retriever/model.safetensors": SHORT, "model/reader/tokenizer.json": GARBAGE,
+        "model/retriever/config.json": GARBAGE, "index": GONE, "index/index.json": GARBAGE,
+        "index/vectors.faiss": GARBAGE, "index/passages.jsonl": SHORT, "model/reader/model.safetensors ": FLIPPED,
+        "index/vectors.faiss ": FLIPPED, "index/passages.jsonl ": FLIPPED,
     },
     "translation": {
-        "model": GONE,
-        "model/translation.json": GARBAGE,
-        "model/model.bin": GARBAGE,
-        "model/tokenizer.json": GARBAGE,
-        "model/shared_vocabulary.json": GARBAGE,
-        "model/lid.ftz": GONE,
-        "model/lid.ftz ": GARBAGE,
-        "model/lid.ftz  ": FLIPPED,
-        "model/model.bin ": FLIPPED,
+        "model": GONE, "model/translation.json": GARBAGE, "model/model.bin": GARBAGE,
+        "model/tokenizer.json": GARBAGE, "model/shared_vocabulary.json": GARBAGE, "model/lid.ftz": GONE,
+        "model/lid.ftz ": GARBAGE, "model/lid.ftz  ": FLIPPED, "model/model.bin ": FLIPPED,
     },
-}
+}  # fmt: skip
 """What happens to which file or folder of which service."""
 
 CASES: Final = [(service, path.strip(), how) for service, paths in DAMAGES.items() for path, how in paths.items()]

@@ -1,15 +1,13 @@
 """The calculator over HTTP."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
-from services.calculator.app import INFO, CalculatorSettings, build_app
+from services.calculator.app import CalculatorSettings, build_app
 from services.calculator.engine import calculate
-from tests.http_api.asgi import error_of, running, until_ready
+from tests.toolformer.http_api.asgi import error_of, running, until_ready
 
 
 @pytest.fixture
@@ -17,11 +15,6 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     async with running(build_app()) as client:
         await until_ready(client)
         yield client
-
-
-async def test_call(client: httpx.AsyncClient) -> None:
-    body = (await client.post("/call", json={"input": "400 / 1400"})).json()
-    assert (body["tool"], body["output"], body["error"]) == ("Calculator", "0.29", None)
 
 
 async def test_a_batch_keeps_results_and_errors_in_place(client: httpx.AsyncClient) -> None:
@@ -55,12 +48,6 @@ async def test_calculate_without_a_result(client: httpx.AsyncClient, expression:
     assert error_of(response)["param"] == "expression"
 
 
-async def test_calculate_needs_its_expression(client: httpx.AsyncClient) -> None:
-    response = await client.get("/calculate")
-    assert response.status_code == 422
-    assert error_of(response)["message"] == "'expression' is missing; add it"
-
-
 async def test_two_decimals_as_in_table_ten() -> None:
     async with running(build_app(CalculatorSettings(trailing_zeros=True))) as client:
         await until_ready(client)
@@ -69,7 +56,3 @@ async def test_two_decimals_as_in_table_ten() -> None:
             assert answer["output"] == wanted
             assert (await client.get("/calculate", params={"expression": asked})).json()["result"] == wanted
     assert (calculate("85 / 23"), calculate("-1 / 1000", trailing_zeros=True)) == ("3.7", "0.00")
-
-
-def test_the_documented_example_is_true() -> None:
-    assert calculate(INFO.example_input) == INFO.example_output

@@ -1,7 +1,5 @@
 """The calendar: its sentence, its clock, its service."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import AsyncIterator
 from zoneinfo import ZoneInfo
@@ -14,7 +12,7 @@ from hypothesis import strategies as st
 from services.base import ConfigurationError
 from services.calendar.app import INFO, build_app
 from services.calendar.engine import Clock, sentence
-from tests.http_api.asgi import error_of, running, until_ready
+from tests.toolformer.http_api.asgi import error_of, running, until_ready
 
 MOMENT = datetime.datetime(2026, 11, 20, 23, 30, tzinfo=datetime.UTC)
 

@@ -1,7 +1,5 @@
 """Each of the five services alone, over every door: the command, REST, a batch, MCP with the official client."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

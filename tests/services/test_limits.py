@@ -1,7 +1,5 @@
 """Every service declares its limits, in `GET /tool` and in its README, and keeps them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +13,7 @@ from services.calendar.app import INFO as CALENDAR
 from services.question_answering.app import INFO as QUESTION_ANSWERING
 from services.translation.app import INFO as TRANSLATION
 from services.wiki_search.app import INFO as WIKI_SEARCH
-from tests.http_api.asgi import error_of, running, until, until_ready
+from tests.toolformer.http_api.asgi import error_of, running, until, until_ready
 
 SERVICES = Path(__file__).parents[2] / "services"
 INFOS = [CALCULATOR, CALENDAR, WIKI_SEARCH, QUESTION_ANSWERING, TRANSLATION]
@@ -83,10 +81,7 @@ async def test_a_full_service_refuses_until_there_is_room(info: ServiceInfo) -> 
             return engine.held == info.max_in_flight
 
         await until(full)
-        for refused in (
-            await client.post("/call", json={"input": "x"}),
-            await client.post("/calls", json=batch(1)),
-        ):
+        for refused in (await client.post("/call", json={"input": "x"}), await client.post("/calls", json=batch(1))):
             assert refused.status_code == 503
             assert int(refused.headers["retry-after"]) >= 1
             assert error_of(refused)["code"] == "busy"

@@ -1,7 +1,5 @@
 """A file of pages cut into passages: by several processes, compressed or not, and what is said of a broken one."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The index on disk: whole or not there, reused, replaced, refused."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil
@@ -34,6 +32,9 @@ def stamp(index: Path) -> int:
 
 def test_an_index_is_built_reused_and_renewed(tmp_path: Path, pages: Path) -> None:
     index = tmp_path / "deep" / "index"
+    abandoned = index.parent / ".index.building-abc"  # what a killed builder left
+    abandoned.mkdir(parents=True)
+    (abandoned / "pages.jsonl").write_text("half")
     first = ensure_index(index, str(pages), threads=1)
     assert (first.pages, first.passages) == (1, 1)
     assert first == read_manifest(index) == manifest_if_current(index, recipe_of(str(pages)))
@@ -48,15 +49,8 @@ def test_an_index_is_built_reused_and_renewed(tmp_path: Path, pages: Path) -> No
 
 
 def test_two_builders_at_once_build_once(tmp_path: Path, pages: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "services.wiki_search.index",
-        "--pages",
-        str(pages),
-        "--index",
-        str(tmp_path / "i"),
-    ]
+    index = str(tmp_path / "i")
+    command = [sys.executable, "-m", "services.wiki_search.index", "--pages", str(pages), "--index", index]
     builders = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     outcomes = [builder.communicate(timeout=SECONDS) for builder in builders]
     assert [builder.returncode for builder in builders] == [0, 0]
@@ -136,17 +130,8 @@ def test_a_folder_of_something_else_is_not_touched(tmp_path: Path, pages: Path) 
     assert (index / "thesis.txt").read_text() == "my only copy"
 
 
-def test_what_a_killed_builder_left_is_cleared_away(tmp_path: Path, pages: Path) -> None:
-    abandoned = tmp_path / ".index.building-abc"
-    abandoned.mkdir()
-    (abandoned / "pages.jsonl").write_text("half")
-    ensure_index(tmp_path / "index", str(pages), threads=1)
-    assert not abandoned.exists()
-
-
 @pytest.mark.parametrize(
-    ("content", "complaint"),
-    [(None, "no manifest.json"), ("{", "cannot be read"), ('{"pages": 3}', "cannot be read")],
+    ("content", "complaint"), [(None, "no manifest.json"), ("{", "cannot be read"), ('{"pages": 3}', "cannot be read")]
 )
 def test_an_unfinished_index_is_refused_with_the_remedy(tmp_path: Path, content: str | None, complaint: str) -> None:
     index = tmp_path / "index"
@@ -158,19 +143,25 @@ def test_an_unfinished_index_is_refused_with_the_remedy(tmp_path: Path, content:
         read_manifest(index)
 
 
-def test_an_index_of_another_format_is_refused(tmp_path: Path, pages: Path) -> None:
-    manifest = ensure_index(tmp_path / "index", str(pages), threads=1)
+def test_an_index_of_another_format_is_refused(wiki_index: Path, tmp_path: Path) -> None:
+    manifest = read_manifest(wiki_index)
     recipe = manifest.recipe.model_copy(update={"format": 99})
-    manifest.model_copy(update={"recipe": recipe}).write(tmp_path / "index")
+    manifest.model_copy(update={"recipe": recipe}).write(tmp_path)
     with pytest.raises(UnusableIndexError, match="format 99"):
-        read_manifest(tmp_path / "index")
+        read_manifest(tmp_path)
 
 
-def test_the_fingerprint_covers_every_module_the_bundled_pages_come_from() -> None:
+def test_the_fingerprint_covers_every_file_the_bundled_pages_come_from() -> None:
     program = (
-        "import sys, demo_world.encyclopedia as e\n"
-        "print(*sorted(m.removeprefix('demo_world.') for m in sys.modules if m.startswith('demo_world.')))"
+        "import sys\n"
+        "files = set()\n"
+        "sys.addaudithook(lambda event, args: files.add(str(args[0])) if event == 'open' else None)\n"
+        "import demo_world.encyclopedia as pages\n"
+        "next(pages.pages())\n"
+        "files |= {m.__file__ for name, m in sys.modules.items() if name.startswith('demo_world')}\n"
+        "print(*(f for f in files if '/demo_world/' in f and not f.endswith('.pyc')), sep='\\n')"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=SECONDS)
-    assert {*done.stdout.split(), "__init__"} == set(bundled_pages.PAGE_MODULES)
+    read = {path.rpartition("/demo_world/")[2] for path in done.stdout.splitlines()}
+    assert read == set(bundled_pages.PAGE_SOURCES)
     assert bundled_pages.fingerprint() == bundled_pages.fingerprint()

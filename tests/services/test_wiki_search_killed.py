@@ -1,18 +1,15 @@
 """A builder killed at any moment leaves nothing to be served and nobody at work, and the next one starts cleanly."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
 from tests.services.wiki_search_pages import build
+from tests.training_jobs.runner.killing import wait_for
 
 pytestmark = [
     pytest.mark.slow,
@@ -55,25 +52,18 @@ def is_running(process: int) -> bool:
         return False
 
 
-def until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.mark.parametrize("moment", ["cutting", "indexing"])
 def test_a_killed_builder_leaves_nothing_and_nobody(tmp_path: Path, pages: Path, moment: str) -> None:
     index = tmp_path / "index"
     begun = {"cutting": ".index.building-*/passages/*", "indexing": ".index.building-*/index/lucene/*"}[moment]
     command = [sys.executable, "-m", "services.wiki_search.index", "--pages", str(pages), "--index", str(index)]
     with subprocess.Popen([*command, "--threads", "2"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as killed:
-        until(lambda: any(tmp_path.glob(begun)))
+        wait_for(lambda: any(tmp_path.glob(begun)))
         workers = children_of(killed.pid)
         killed.kill()
     assert killed.returncode < 0
     assert workers
-    until(lambda: not any(map(is_running, workers)))
+    wait_for(lambda: not any(map(is_running, workers)))
 
     with pytest.raises(UnusableIndexError, match=r"there is no index at .*; build one"):
         read_manifest(index)

@@ -1,7 +1,5 @@
 """From a KILT page to passages."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """From Lucene's hits to one line; the terms here are plain lower-case words."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

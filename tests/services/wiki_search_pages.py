@@ -1,7 +1,5 @@
 """A few hundred pages and an index of them, for the tests of the search service."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

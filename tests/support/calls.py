@@ -1,7 +1,5 @@
 """Whole calls read back from text, for what writes them."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from toolformer.api_call import CLOSE, ApiCall, MalformedCall, scan_call

@@ -1,7 +1,5 @@
 """A small GPT-J for tests, of random weights."""
 
-from __future__ import annotations
-
 import copy
 import functools
 

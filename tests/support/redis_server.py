@@ -1,7 +1,5 @@
 """A real Redis for a test, on a port of its own, that writes nothing to disk."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import shutil
@@ -53,7 +51,7 @@ async def redis_server(port: int = 0, password: str = "s3cret") -> AsyncIterator
     process = await asyncio.create_subprocess_exec(BINARY, *options, stdout=asyncio.subprocess.PIPE)
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(60):
             while b"Ready to accept connections" not in (line := await process.stdout.readline()):
                 assert line, "Redis ended before it was ready"
         yield RedisServer(process, port, password)

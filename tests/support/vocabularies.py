@@ -1,7 +1,5 @@
 """Tokenizers for tests: a small one made here, and GPT-2's where the shared data is at hand."""
 
-from __future__ import annotations
-
 import functools
 import os
 from pathlib import Path
@@ -23,7 +21,7 @@ _SENTENCES = [
 
 
 @functools.cache
-def small_tokenizer() -> ByteLevelTokenizer:
+def small_vocabulary() -> Tokenizer:
     """A byte-level BPE of 420 tokens in GPT-2's form, with an end-of-text mark; id 0."""
     backend = Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -35,7 +33,18 @@ def small_tokenizer() -> ByteLevelTokenizer:
         show_progress=False,
     )
     backend.train_from_iterator(_SENTENCES * 3, trainer)
-    return ByteLevelTokenizer(backend)
+    return backend
+
+
+@functools.cache
+def small_tokenizer() -> ByteLevelTokenizer:
+    """The tokenizer of `small_vocabulary`."""
+    return ByteLevelTokenizer(small_vocabulary())
+
+
+def save_small_tokenizer(folder: Path) -> None:
+    """Write it beside a checkpoint, as transformers does."""
+    small_vocabulary().save(str(folder / "tokenizer.json"))
 
 
 @functools.cache

@@ -1,7 +1,5 @@
 """Settings for the tests of the tool client."""
 
-from __future__ import annotations
-
 import pytest
 
 from toolformer import tool_client

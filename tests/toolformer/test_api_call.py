@@ -1,7 +1,5 @@
 """Call text and ids: every input round-trips, every result stays within its bounds, every chunking reads the same."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -11,15 +9,7 @@ from hypothesis import strategies as st
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.calls import parse_call
 from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
-from toolformer.api_call import (
-    ApiCall,
-    MalformedCall,
-    call_ids,
-    empty_call_ids,
-    neutralise,
-    scan_call,
-    splice_result,
-)
+from toolformer.api_call import ApiCall, MalformedCall, call_ids, empty_call_ids, neutralise, scan_call, splice_result
 
 QUOTED = frozenset({"QA", "WikiSearch"})
 # Inputs full of the characters that matter, and any Unicode text at all.
@@ -101,7 +91,7 @@ def test_a_neutralised_result_has_no_marks_and_one_line(result: str) -> None:
 
 @pytest.mark.parametrize("tokenizer", BOTH)
 class TestIds:
-    @settings(max_examples=1000)
+    @settings(max_examples=300)
     @given(call=calls, result=inputs, limit=st.integers(1, 60))
     def test_ids_decode_to_the_text(
         self, tokenizer: Callable[[], ByteLevelTokenizer], call: ApiCall, result: str, limit: int

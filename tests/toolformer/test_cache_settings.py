@@ -1,7 +1,5 @@
 """The cache that the environment asks for."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path
@@ -58,5 +56,5 @@ try:
 except CacheConfigError as error:
     print(error)
 """
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=250)
     assert done.stdout.startswith("TOOLFORMER_CACHE_URL asks for Redis, but the package 'redis' is not installed; inst")

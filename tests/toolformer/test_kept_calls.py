@@ -1,7 +1,5 @@
 """Results kept in memory: which calls a client spares a service, and which it must not."""
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 from collections import Counter
@@ -11,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.toolformer.test_tool_client import free_port, tools
+from tests.support.redis_server import free_port
+from tests.toolformer.test_tool_client import tools
 from tests.toolformer.tool_service import (
     Behaviour,
     Seen,
@@ -324,6 +323,6 @@ class _Gone:
 
 
 async def _until(holds: Any) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - what is waited for is counted inside the client
             await asyncio.sleep(0.001)

@@ -1,8 +1,7 @@
 """Files of models: damage that leaves their length is found, and absurd numbers are refused at once, in one line."""
 
-from __future__ import annotations
-
 import json
+import pickle
 import shutil
 import subprocess
 from pathlib import Path
@@ -19,6 +18,7 @@ from services.question_answering.t5 import T5Config
 from services.translation.app import BUNDLED as TRANSLATION
 from toolformer.model_files.digests import SUMS, DamagedError, check, forget, record
 from toolformer.model_files.fasttext import why_unusable
+from toolformer.model_files.home import BUNDLED_MODELS
 from training_jobs.corpora.web.language_id import FastTextLanguages
 from training_jobs.errors import StageError
 from training_jobs.runner.chunks import plan
@@ -69,6 +69,10 @@ def test_bundled_models_have_digests_and_are_what_was_written(folder: str) -> No
     assert check(MODELS / folder) >= 2
 
 
+def test_the_link_in_the_package_leads_to_the_models() -> None:
+    assert MODELS.resolve() == BUNDLED_MODELS
+
+
 def test_one_flipped_bit_of_the_weights_is_found(model: Path) -> None:
     weights = model / "model.safetensors"
     content = bytearray(weights.read_bytes())
@@ -90,6 +94,23 @@ def test_a_weight_that_is_no_number_is_refused(model: Path) -> None:
     save_file(tensors, model / "model.safetensors", metadata={"format": "pt"})
     forget(model)
     with pytest.raises(CheckpointError, match="holds a weight that is no number"):
+        checkpoint.load(model)
+
+
+def test_an_index_that_leads_out_of_the_folder_is_refused(model: Path) -> None:
+    (model / "model.safetensors").unlink()
+    index = model / "model.safetensors.index.json"
+    for shard in ("../../etc/passwd", "/etc/passwd"):
+        index.write_text(json.dumps({"weight_map": {"transformer.wte.weight": shard}}))
+        with pytest.raises(CheckpointError, match="which is no file of this folder"):
+            checkpoint.load(model)
+
+
+@pytest.mark.parametrize("content", [b"root:x:0:0:root:/root:/bin/bash\n", pickle.dumps(Path)])
+def test_a_file_that_is_no_checkpoint_gets_a_line(model: Path, content: bytes) -> None:
+    (model / "model.safetensors").unlink()
+    (model / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"pytorch_model.bin is damaged \(.*\): fetch"):
         checkpoint.load(model)
 
 

@@ -1,7 +1,5 @@
 """Results kept in a real Redis: shared, bounded, not trusted, and never in a call's way."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -14,9 +12,9 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
-from tests.support.redis_server import RedisServer, needs_redis, redis_server
+from tests.support.redis_server import RedisServer, free_port, needs_redis, redis_server
 from tests.toolformer.test_kept_calls import DAY, Lookups
-from tests.toolformer.test_tool_client import free_port, tools
+from tests.toolformer.test_tool_client import tools
 from tests.toolformer.tool_service import capitals, serve
 from toolformer.redis_cache import RedisCache
 from toolformer.result_cache import MAX_CHARS, CacheConfigError, CacheUnavailable, CallKey
@@ -173,7 +171,7 @@ async def test_redis_killed_in_mid_run_and_started_again(caplog: pytest.LogCaptu
         assert len(warnings) == 1
         assert server.password not in caplog.text
 
-        async with redis_server(server.port), asyncio.timeout(30):
+        async with redis_server(server.port), asyncio.timeout(60):
             while not (await client.call("Calculator", "z")).cached:  # noqa: ASYNC110 - it is tried by being used
                 await asyncio.sleep(0.01)
         assert "connecting works again" in caplog.text

@@ -1,7 +1,5 @@
 """Server-sent events are read however their bytes are cut, and never without end."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 
 import pytest

@@ -2,18 +2,16 @@
 
 # ruff: noqa: ASYNC109 - a call's timeout is what is tested
 
-from __future__ import annotations
-
 import asyncio
 import datetime as dt
 import json
-import socket
 from collections.abc import Callable
 from email.utils import format_datetime
 from typing import Any
 
 import pytest
 
+from tests.support.redis_server import free_port
 from tests.toolformer.tool_service import (
     Behaviour,
     Service,
@@ -50,13 +48,6 @@ def client_of(service: Service, **changes: Any) -> ToolClient:
 def error_body(code: str, message: str) -> bytes:
     """The error shape of every status that is not 200."""
     return json.dumps({"error": {"message": message, "type": "a_type", "param": None, "code": code}}).encode()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 async def error_from(
@@ -292,7 +283,9 @@ class TestRetries:
         assert result.attempts == 3
 
     @pytest.mark.parametrize(
-        "retry_after", ["3600", format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(hours=1), usegmt=True)]
+        "retry_after",
+        ["3600", format_datetime(dt.datetime.now(dt.UTC) + dt.timedelta(hours=1), usegmt=True)],
+        ids=["seconds", "date"],  # names that every process of a parallel run gives
     )
     async def test_a_wait_beyond_the_deadline_is_not_begun(self, retry_after: str) -> None:
         error, result, _ = await error_from(status(503, {"Retry-After": retry_after}))

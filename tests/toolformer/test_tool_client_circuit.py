@@ -1,29 +1,19 @@
 """The circuit breaker, alone and inside the client: a dead service is left alone, and used again once it is back."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.toolformer.test_tool_client import free_port, tools
+from tests.support.redis_server import free_port
+from tests.toolformer.test_kept_calls import Clock
+from tests.toolformer.test_tool_client import tools
 from tests.toolformer.tool_service import answers, capitals, hang_up, serve, silent, status
 from toolformer.circuit_breaker import Attempt, CircuitBreaker, State
 from toolformer.tool_client import RetryPolicy, ToolClient
 
 ONCE = RetryPolicy(max_attempts=1, failure_threshold=3, cool_down_s=1.0)
-
-
-class Clock:
-    """Time that passes when told to."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def breaker(clock: Clock) -> CircuitBreaker:

@@ -1,7 +1,5 @@
 """The tool registry: files laid over each other, errors that say where and what to do."""
 
-from __future__ import annotations
-
 import datetime as dt
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The few-shot prompts: the paper's shape, and demonstrations that are what they claim to be."""
 
-from __future__ import annotations
-
 import re
 from fractions import Fraction
 

@@ -1,7 +1,5 @@
 """The rolling matcher: the same reports for every chunking, and never more held back than needed."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A tool service that behaves as a test says, over real sockets: also in ways no HTTP framework would let it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -55,6 +53,9 @@ async def serve(behave: Behaviour, port: int = 0) -> AsyncIterator[Service]:
     async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if not server.is_serving():  # accepted at the very end: nobody would cancel it any more
+            writer.close()
+            return
         connections.add(task)
         try:
             while (seen := await _read(reader)) is not None:

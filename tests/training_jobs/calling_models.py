@@ -1,7 +1,5 @@
 """Small models of random weights that like to write calls, and short tools to ask them for."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import math
@@ -29,10 +27,7 @@ CALLS = Tool(
     max_result_tokens=6,
 )
 QUOTED = CALLS.model_copy(
-    update={
-        "quoted": True,
-        "demonstrations": (Demonstration(input="One is 1.", output='One is [A("1")] 1.'),),
-    }
+    update={"quoted": True, "demonstrations": (Demonstration(input="One is 1.", output='One is [A("1")] 1.'),)}
 )
 WITHOUT_INPUT = CALLS.model_copy(update={"takes_input": False})
 

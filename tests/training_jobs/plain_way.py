@@ -3,8 +3,6 @@
 Follows section 2 of the paper line by line. What `training_jobs.annotate` and `training_jobs.filter` give must equal
 this."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter

@@ -1,8 +1,7 @@
 """Real HTTP servers for these tests, each in a thread of this process."""
 
-from __future__ import annotations
-
 import contextlib
+import functools
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -39,12 +38,12 @@ def serve(app: Any) -> Iterator[str]:
         server = _Started(app)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
-        assert server.listening.wait(20), "the server did not start"
+        assert server.listening.wait(60), "the server did not start"
         try:
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
-            thread.join(20)
+            thread.join(60)
 
 
 class LeadSentences:
@@ -52,7 +51,7 @@ class LeadSentences:
     paragraphs."""
 
     def __init__(self, unknown: Callable[[str], bool] = lambda query: False) -> None:
-        self._pages = {page.title: " ".join((*page.lead, *_paragraphs(page.sections))) for page in pages()}
+        self._pages = _pages()
         self._unknown = unknown
 
     async def start(self) -> None:
@@ -92,9 +91,12 @@ class KnownAnswers:
         return [self._answers.get(call.input, nothing) for call in calls]
 
 
-def _paragraphs(sections: Sequence[tuple[str, Sequence[str]]]) -> Iterator[str]:
-    for _, paragraphs in sections:
-        yield from paragraphs
+@functools.cache
+def _pages() -> dict[str, str]:
+    """The text of every page, by its title."""
+    return {
+        page.title: " ".join([*page.lead, *(line for _, lines in page.sections for line in lines)]) for page in pages()
+    }
 
 
 _SEARCH = ServiceInfo(

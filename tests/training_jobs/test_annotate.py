@@ -1,7 +1,5 @@
 """Annotating equals the plain way, on random documents and models."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable
@@ -96,29 +94,17 @@ def test_nothing_fits() -> None:
 @pytest.mark.parametrize(
     ("written", "tool", "read"),
     [
-        (b"A(1)]", CALLS, "1"),
-        (b"A( 1+1 ) ->", CALLS, "1+1"),
-        (b"A(1)] and", CALLS, "1"),
-        (b"A([1]])]", CALLS, "[1]]"),
-        (b'A("x")]', QUOTED, "x"),
-        (b"A(x)]", QUOTED, "x"),
-        (b"A()]", WITHOUT_INPUT, ""),
-        (b"A(1)]", WITHOUT_INPUT, "malformed"),
-        (b"A( )]", CALLS, "empty input"),
+        (b"A(1)]", CALLS, "1"), (b"A( 1+1 ) ->", CALLS, "1+1"), (b"A(1)] and", CALLS, "1"),
+        (b"A([1]])]", CALLS, "[1]]"), (b'A("x")]', QUOTED, "x"), (b"A(x)]", QUOTED, "x"),
+        (b"A()]", WITHOUT_INPUT, ""), (b"A(1)]", WITHOUT_INPUT, "malformed"), (b"A( )]", CALLS, "empty input"),
         (b'A("")]', QUOTED, "empty input"),
         (b"A(1, 2, 3, 4, 5, 6)]", CALLS, "input too long"),
-        (b"A(1", CALLS, "unfinished"),
-        (b"A(1)", CALLS, "unfinished"),
-        (b"", CALLS, "unfinished"),
-        (b"A(\xc3", CALLS, "unfinished"),
-        (b"A(\xc3)]", CALLS, "malformed"),
-        (b"A(\xff", CALLS, "malformed"),
-        (b"B(1)]", CALLS, "malformed"),
-        (b"Ab(1)]", CALLS, "malformed"),
-        (b"1]", CALLS, "malformed"),
+        (b"A(1", CALLS, "unfinished"), (b"A(1)", CALLS, "unfinished"), (b"", CALLS, "unfinished"),
+        (b"A(\xc3", CALLS, "unfinished"), (b"A(\xc3)]", CALLS, "malformed"), (b"A(\xff", CALLS, "malformed"),
+        (b"B(1)]", CALLS, "malformed"), (b"Ab(1)]", CALLS, "malformed"), (b"1]", CALLS, "malformed"),
         (b"A(1\n)]", CALLS, "malformed"),
     ],
-)
+)  # fmt: skip
 def test_what_was_sampled_is_a_call_or_has_a_reason(written: bytes, tool: Tool, read: str) -> None:
     calls = SampledCalls(tool, small_tokenizer())
     input_, reason = calls.read(written)

@@ -1,7 +1,5 @@
 """The bundled checkpoint, which taught itself: small enough to ship, and what it calls."""
 
-from __future__ import annotations
-
 import functools
 from pathlib import Path
 

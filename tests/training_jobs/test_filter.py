@@ -18,7 +18,7 @@ from tests.training_jobs import plain_way
 from tests.training_jobs.calling_models import CALLS, QUOTED, calling_model, logits_of
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.filter import Scorer, ScoreSettings, Thresholds, judge
-from training_jobs.filter.losses import WEIGHTS
+from training_jobs.filter.scorer import WEIGHTS
 from training_jobs.records import Annotated, Candidate, Document, WithoutResult
 
 ALPHABET = 'abé1 .,\n🙂本[]>-"()'
@@ -43,8 +43,9 @@ def some_candidates(rng: random.Random, text: str, tokenizer: ByteLevelTokenizer
 
 @pytest.mark.parametrize("vocabulary", BOTH)
 @pytest.mark.parametrize("bulk", [as_bulk, rows], ids=["batched", "rows"])
-@pytest.mark.parametrize("begin_of_text", [True, False])
-@pytest.mark.parametrize(("without_result", "written"), [("empty", " [{} -> ]"), ("closed", " [{}]")])
+@pytest.mark.parametrize(
+    ("begin_of_text", "without_result", "written"), [(True, "empty", " [{} -> ]"), (False, "closed", " [{}]")]
+)
 def test_losses_equal_the_plain_way(
     vocabulary: Callable[[], ByteLevelTokenizer],
     bulk: Callable[..., BulkModel[Any]],

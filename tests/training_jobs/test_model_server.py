@@ -1,7 +1,5 @@
 """Annotating and scoring with a model on a server, over real HTTP, beside the same model at hand."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Iterator
 
@@ -137,8 +135,8 @@ class TestTrouble:
             ([], "not a JSON object"),
             ({"choices": []}, "without the 1 choices"),
             ({"choices": [{"text": "a"}]}, "without prompt_logprobs for each of 3 tokens"),
-            ({"choices": [{"prompt_logprobs": [None, {}, {}]}]}, "does not tell the log probability"),
-            ({"choices": [{"prompt_logprobs": [None, {"2": {"logprob": "x"}}, {"3": 5}]}]}, "does not tell"),
+            ({"choices": [{"prompt_logprobs": [None, {}, {}]}]}, "does not report the log probability"),
+            ({"choices": [{"prompt_logprobs": [None, {"2": {"logprob": "x"}}, {"3": 5}]}]}, "does not report"),
         ],
     )
     def test_answers_that_are_none(self, remote: BulkServer, state: ServerState, wrong: object, message: str) -> None:

@@ -1,7 +1,5 @@
 """GPT-2 and Llama, as transformers loads them, propose and score calls as the plain way does."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +11,7 @@ import torch
 from language_model.bulk.interface import PromptedText, Targets
 from language_model.bulk.loading import load_bulk
 from tests.inference_gateway.test_other_models import gpt2, llama
-from tests.support.vocabularies import small_tokenizer
+from tests.support.vocabularies import save_small_tokenizer, small_tokenizer
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +21,7 @@ def test_a_checkpoint_directory_reads_and_scores(make: Callable[[], Any], tmp_pa
     torch.manual_seed(0)
     theirs = make().eval()
     theirs.save_pretrained(tmp_path)
-    small_tokenizer()._backend.save(str(tmp_path / "tokenizer.json"))
+    save_small_tokenizer(tmp_path)
     model, tokenizer = load_bulk(tmp_path)
     assert model.begin_id == 0
     prompt, texts = [7, 8, 9], [PromptedText((1, 2, 3, 4), 1), PromptedText((5, 6), 2)]

@@ -1,7 +1,5 @@
 """The recipes of docs/gpt-j.md for figure 4 and appendix G: their commands, on small shapes."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex
@@ -16,7 +14,7 @@ import transformers
 from demo_world.articles import article
 from services.calculator.app import build_app as calculator_app
 from services.calendar.app import build_app as calendar_app
-from tests.support.vocabularies import small_tokenizer
+from tests.support.vocabularies import save_small_tokenizer
 from tests.training_jobs.servers import serve
 from training_jobs.evaluate.command_options import parser as evaluate_parser
 from training_jobs.finetune.__main__ import main as finetune
@@ -45,7 +43,7 @@ def gpt_2(folder: Path) -> Path:
         n_positions=1_024, n_embd=16, n_layer=1, n_head=2, vocab_size=424, bos_token_id=0, eos_token_id=0
     )
     transformers.GPT2LMHeadModel(config).save_pretrained(folder)
-    small_tokenizer()._backend.save(str(folder / "tokenizer.json"))
+    save_small_tokenizer(folder)
     return folder
 
 
@@ -71,7 +69,9 @@ def test_the_guides_commands_are_commands(heading: str, parsers: dict[str, Calla
 
 
 @pytest.mark.slow
-def test_gpt_2_goes_from_texts_to_c_star(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpt_2_is_asked_for_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     names = {
         "SHARDS": texts(tmp_path / "texts.jsonl", range(4)),
         "/data/SIZE-run": tmp_path / "run",
@@ -80,10 +80,11 @@ def test_gpt_2_goes_from_texts_to_c_star(tmp_path: Path, monkeypatch: pytest.Mon
     arguments = filled(commands("Figure 4")["jobs run"], names)
     with serve(calculator_app()) as calculator:
         monkeypatch.setenv("TOOLFORMER_TOOL_CALCULATOR_URL", calculator)
-        # A model that never learned proposes nothing, so the two other tools are never asked.
-        stages(arguments)
-    summary = json.loads((tmp_path / "run/merge/summary.json").read_text())
-    assert summary["tools"].keys() == {"QA", "Calculator", "WikiSearch"}
+        # A model that never learned proposes nothing, so no tool is asked, and the run says so.
+        with pytest.raises(SystemExit, match="3"):
+            stages(arguments)
+    assert {one.stem for one in (tmp_path / "run/annotate").glob("*.jsonl")} >= {"QA", "Calculator", "WikiSearch"}
+    assert "annotate QA: nothing was kept" in capsys.readouterr().err
 
 
 @pytest.mark.slow

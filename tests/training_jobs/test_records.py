@@ -1,7 +1,5 @@
 """Records survive the way through a file, always as the same bytes, and a wrong line says what is wrong with it."""
 
-from __future__ import annotations
-
 import json
 
 import pytest
@@ -35,6 +33,7 @@ ANNOTATED = st.builds(
     tool=TEXT,
     candidates=st.lists(CANDIDATES, max_size=3).map(tuple),
     dropped=st.dictionaries(TEXT, st.integers(0)),
+    wrote=st.dictionaries(TEXT, TEXT),
 )
 CALLS = st.builds(CallSegment, tool=TEXT, input=TEXT, output=TEXT)
 MERGED = st.lists(st.tuples(TEXT, CALLS, NUMBERS)).map(
@@ -54,12 +53,14 @@ def test_a_record_read_back_is_the_record_written(record: Record) -> None:
 
 def test_a_line_has_the_fields_in_their_order() -> None:
     candidate = Candidate(3, 11, 0.1234567, "24 * 17", output="408", gain=-0.0000001)
-    line = Annotated(Document("a", "x", date="2026-11-21"), "Calculator", (candidate,), {"z": 1, "b": 2}).to_line()
+    line = Annotated(
+        Document("a", "x", date="2026-11-21"), "Calculator", (candidate,), {"z": 1, "b": 2}, {"z": "x"}
+    ).to_line()
     assert line == (
         '{"document":{"id":"a","text":"x","url":null,"date":"2026-11-21","source":""},"tool":"Calculator",'
         '"candidates":[{"position":3,"offset":11,"start_probability":0.123457,"input":"24 * 17","output":"408",'
         '"error":null,"loss_empty":null,"loss_call":null,"loss_result":null,"gain":0.0,"verdict":null}],'
-        '"dropped":{"b":2,"z":1}}\n'
+        '"dropped":{"b":2,"z":1},"wrote":{"z":"x"}}\n'
     )
 
 

@@ -2,25 +2,20 @@
 
 Written from vLLM's documentation; no recording. It computes everything the plain way, one sequence after the other."""
 
-from __future__ import annotations
-
 import contextlib
 import random
-import socket
-import threading
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-import uvicorn
 from fastapi import FastAPI, Request
 from starlette.responses import JSONResponse, Response
 
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.training_jobs.plain_way import drawn
+from tests.training_jobs.servers import serve
 
 
 @dataclass
@@ -88,17 +83,5 @@ def vllm_server(model: GPTJ, tokenizer: ByteLevelTokenizer) -> Iterator[ServerSt
                 return said[: min(ends)]
         return written.decode(errors="replace")
 
-    with socket.socket() as listening:
-        listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="off"))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
-        thread.start()
-        while not server.started:
-            time.sleep(0.01)
-            assert thread.is_alive(), "the server did not start"
-        state.url = f"http://127.0.0.1:{listening.getsockname()[1]}"
-        try:
-            yield state
-        finally:
-            server.should_exit = True
-            thread.join(timeout=10)
+    with serve(app) as state.url:
+        yield state

@@ -4,6 +4,7 @@ A package of its own, since images of single services hold nothing else of ``too
 
 - ``digests.py``: the list of a folder's digests, and whether the files still have them
 - ``config.py``: ``config.json`` with sizes that can be
-- ``full_disk.py``: whether an error says that nothing more can be written
+- ``home.py``: where the bundled models are (``bundled`` is a link to them)
+- ``whole.py``: files that are written whole or not at all, and whether an error says that nothing more can be written
 - ``fasttext.py``: whether a fastText file can be given to the library
 """

@@ -11,9 +11,15 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
+from toolformer.model_files.whole import write_whole
+
 SUMS: Final = "SHA256SUMS"
 AT_START: Final = 1 << 30
 """Bytes of the largest file that is read at a start: about a second's work."""
+
+
+_ENDS: Final = 1 << 20
+_READ_WHOLE: Final = (".json", ".txt", ".model")
 
 
 class DamagedError(Exception):
@@ -30,6 +36,21 @@ def file_digest(path: Path) -> str:
         return hashlib.file_digest(source, "sha256").hexdigest()
 
 
+def quick_digest(path: Path) -> str:
+    """A digest of the file's length and of its first and last megabyte, as weights and corpora have gigabytes; of small
+    files and vocabularies of all."""
+    size = path.stat().st_size
+    digest = hashlib.sha256(str(size).encode())
+    with path.open("rb") as file:
+        if path.suffix in _READ_WHOLE or size <= 2 * _ENDS:
+            digest.update(file.read())
+        else:
+            digest.update(file.read(_ENDS))
+            file.seek(-_ENDS, 2)
+            digest.update(file.read())
+    return digest.hexdigest()[:32]
+
+
 def forget(folder: Path) -> None:
     """Take the list away, before files change."""
     (folder / SUMS).unlink(missing_ok=True)
@@ -44,9 +65,7 @@ def record(folder: Path, names: Iterable[str] | None = None) -> None:
     if names is None:
         names = (path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     lines = [f"{file_digest(folder / name)}  {name}\n" for name in sorted(names) if name != SUMS]
-    partial = folder / f"{SUMS}.partial"
-    partial.write_text("".join(lines), encoding="utf-8")
-    partial.replace(folder / SUMS)
+    write_whole(folder / SUMS, "".join(lines))
 
 
 def recorded(folder: Path) -> dict[str, str]:

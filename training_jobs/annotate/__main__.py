@@ -28,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line of this stage."""
     parser = stage_parser(
         "training_jobs.annotate",
-        "Ask a model, with each tool's few-shot prompt, where calls may stand in the texts of RUN/corpus and which.",
+        "Ask a model, with each tool's few-shot prompt, where calls may be in the texts of RUN/corpus and which.",
         _EXAMPLES,
     )
     add_settings(parser, AnnotateSettings)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from language_model.bulk.interface import Place, SamplingRule, batches_by_length
 from language_model.bulk.loading import AnyModel, as_bulk
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import OPEN, opening_id
+from toolformer.api_call import CLOSE, OPEN, opening_id, scan_call
 from toolformer.tools import Tool, ToolRegistry
-from training_jobs.annotate.earlier_calls import outside
 from training_jobs.annotate.prompted import Position, PromptedDocument, begins_word, prompted
 from training_jobs.annotate.sampled import REPEATED, SampledCalls
 from training_jobs.records import Annotated, Candidate, Document
@@ -136,11 +135,12 @@ class Annotator:
         annotated = []
         for (document, asked), positions in zip(batch, likely, strict=True):
             dropped: Counter[str] = Counter({NOT_READ: asked.left_out} if asked.left_out else {})
+            wrote: dict[str, str] = {}
             candidates: list[Candidate] = []
             for position, probability in positions:
-                for input_ in self._inputs(next(written), dropped):
+                for input_ in self._inputs(next(written), dropped, wrote):
                     candidates.append(Candidate(position.position, position.offset, probability, input_))  # noqa: PERF401
-            annotated.append(Annotated(document, self._tool.name, tuple(candidates), dict(dropped)))
+            annotated.append(Annotated(document, self._tool.name, tuple(candidates), dict(dropped), wrote))
         return annotated
 
     def _likeliest(self, positions: Sequence[Position], logprobs: Sequence[float]) -> list[tuple[Position, float]]:
@@ -151,13 +151,15 @@ class Annotator:
         best = sorted(above, key=lambda one: -one[1])[: tool.max_positions]  # of equals the earlier
         return sorted(best, key=lambda one: one[0].place)
 
-    def _inputs(self, samples: Sequence[bytes], dropped: Counter[str]) -> list[str]:
-        """The different inputs that were sampled at one position; what is given up is counted in ``dropped``."""
+    def _inputs(self, samples: Sequence[bytes], dropped: Counter[str], wrote: dict[str, str]) -> list[str]:
+        """The different inputs that were sampled at one position; what is dropped is counted in ``dropped``, and the
+        first of each reason is in ``wrote``."""
         inputs: list[str] = []
         for written in samples:
             input_, reason = self._calls.read(written)
             if input_ is None:
                 dropped[reason] += 1
+                wrote.setdefault(reason, written.decode("utf-8", errors="replace"))
             elif input_ in inputs:
                 dropped[REPEATED] += 1
             else:
@@ -174,3 +176,31 @@ def _begin(begin_id: int | None, wanted: bool) -> list[int]:
     if begin_id is None:
         raise ValueError("begin_of_text: the model has no such token; switch it off")
     return [begin_id]
+
+
+_LONGEST = 4_096
+"""Characters of a call up to its result: more than any tool takes."""
+
+
+def call_spans(text: str, tools: ToolRegistry) -> Iterator[range]:
+    """The characters of each whole call ``e(c)`` or ``e(c, r)`` of ``tools``, from its opening space to its bracket."""
+    at = text.find(OPEN)
+    while at >= 0:
+        body = at + len(OPEN)
+        scan = scan_call(text[body : body + _LONGEST], tools.quoted_names)
+        end = -1
+        if scan.call is not None and scan.call.tool in tools:
+            # A result has no bracket of its own: those are neutralised.
+            end = body + scan.end if scan.mark == CLOSE else text.find(CLOSE, body + scan.end) + 1
+        if end > 0:
+            yield range(at, end)
+        at = text.find(OPEN, max(end, body))
+
+
+def outside(text: str, tools: ToolRegistry) -> list[bool]:
+    """For each place before a character of ``text``, and the one at its end: whether it is inside no call."""
+    free = [True] * (len(text) + 1)
+    for span in call_spans(text, tools):
+        for place in span[1:]:
+            free[place] = False
+    return free

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from toolformer.tools import Tool, ToolRegistry
-from training_jobs.annotate.annotator import AnnotateSettings, Annotator
+from training_jobs.annotate.annotator import NOT_READ, AnnotateSettings, Annotator
+from training_jobs.annotate.sampled import MALFORMED, TOO_LONG, UNFINISHED
 from training_jobs.errors import StageError
 from training_jobs.model_choice import ModelChoice, close_model, server_trouble
-from training_jobs.records import Document
+from training_jobs.nothing_kept import Fate, Keeping
+from training_jobs.records import Annotated, Document
 from training_jobs.run_folder import RunFolder
-from training_jobs.runner.running import Running, Stage, run_stages
+from training_jobs.runner.running import Running, run_stages
 from training_jobs.runner.work import Say, Worked
 
 CHUNK: Final = 64
@@ -23,6 +25,34 @@ _OF_TOOL: Final = {
     "max_input_tokens",
 }  # fmt: skip
 """The fields of a tool that decide which calls are proposed."""
+
+_UNLIKELY: Final = "no place where a call is likelier than the tool's sampling_threshold"
+
+
+def _fates(one: Annotated) -> Iterator[Fate]:
+    reasons = {reason: number for reason, number in one.dropped.items() if reason != NOT_READ}
+    if one.candidates:
+        yield Fate(None)
+    elif reasons:
+        reason = max(reasons, key=reasons.__getitem__)
+        yield Fate(reason, f"[{one.wrote.get(reason, '')} in: {one.document.text}")
+    else:
+        yield Fate(_UNLIKELY, one.document.text)
+
+
+KEEPING: Final = Keeping(
+    "texts",
+    _fates,
+    {
+        MALFORMED: "another base model, for this one does not write calls in the prompt's form (`toolformer jobs "
+        "copying` tests whether it repeats what it reads); or proposals by a rule (docs/own-tool.md)",
+        UNFINISHED: "a larger max_input_tokens in the tool's table, or demonstrations with shorter inputs",
+        TOO_LONG: "a larger max_input_tokens in the tool's table, or demonstrations with shorter inputs",
+        _UNLIKELY: "a smaller sampling_threshold in the tool's table (0 asks everywhere), or texts where it helps",
+        "": "other demonstrations in the tool's table, or another base model",
+    },
+    no_input="more texts; counts.json beside the corpus says why texts were left out",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,15 +111,11 @@ def annotate_tools(
     """Annotate each tool's documents; whether all outputs are whole.
 
     Raises:
+        NothingKept: if no text has a call.
         StageError: if the model cannot be used, or a file is not what it should be.
     """
-    stages = [
-        Stage(
-            f"annotate {tool.name}",
-            *folder.between("corpus", "annotate", tool.name),
-            AnnotateJob(model, tool, how, earlier_calls),
-            chunk_documents,
-        )
-        for tool in tools
-    ]
-    return run_stages(stages, running)
+
+    def job(tool: Tool) -> AnnotateJob:
+        return AnnotateJob(model, tool, how, earlier_calls)
+
+    return run_stages(folder.stages("corpus", "annotate", tools, job, chunk_documents), running, KEEPING)

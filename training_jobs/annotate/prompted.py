@@ -18,7 +18,7 @@ from toolformer.tools import PROMPT_TAIL
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A call may stand before token ``position`` of the document, ``offset`` characters into its text, which is the
+    """A call may be before token ``position`` of the document, ``offset`` characters into its text, which is the
     prompted text's place number ``place``."""
 
     place: int
@@ -61,7 +61,7 @@ def _positions(text: str, own: Sequence[int], shown: Sequence[int], tokenizer: B
     for place, border in enumerate(_borders(shown, tokenizer)):
         at = max(0, border - 1)  # without the space
         if at in own_borders and at in characters:
-            # Where the space is a token of its own, a call stands before it, as in a prompt's demonstrations.
+            # Where the space is a token of its own, a call is before it, as in a prompt's demonstrations.
             found.setdefault(at, Position(place, own_borders[at], characters[at]))
     return list(found.values())
 
@@ -72,7 +72,7 @@ def begins_word(text: str, at: int) -> bool:
 
 
 def _borders(ids: Sequence[int], tokenizer: ByteLevelTokenizer) -> list[int]:
-    """How many bytes stand before each token."""
+    """How many bytes are before each token."""
     lengths = [len(tokenizer.token_bytes(token)) for token in ids]
     return [0, *accumulate(lengths[:-1])]
 

@@ -1,4 +1,4 @@
-"""Reading what the model wrote behind an opened bracket: a call of the tool, or the reason why it is given up."""
+"""Reading what the model wrote behind an opened bracket: a call of the tool, or the reason why it is dropped."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TOO_LONG: Final = "input too long"
 REPEATED: Final = "repeated"
 """The same call was drawn before at this position."""
 
-# What may stand between the name and its input, and the input and the mark behind it: ("  ")  ->
+# What may be between the name and its input, and the input and the mark behind it: ("  ")  ->
 _MARKS: Final = 6
 
 

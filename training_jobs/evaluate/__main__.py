@@ -34,7 +34,7 @@ from training_jobs.evaluate.scores import score
 from training_jobs.evaluate.suites import FILE_TABLE, SUITES, TEXTS, Suite, named, sample, suite_of_file
 from training_jobs.evaluate.text_suites import measure, texts_of
 from training_jobs.model_choice import ModelChoice
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import write_json
 
 _SETTINGS: Final = "settings.json"
 
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         raise SystemExit(130) from None
     failed = [answer.error for some in answers.values() for answer in some if answer.error]
     if failed:
-        again = "run again to make them anew" if options.out else "give --out and run again to make only those anew"
+        again = "run again to make them again" if options.out else "give --out and run again to make only those again"
         command.exit(1, f"{command.prog}: {len(failed)} requests failed, the first with: {failed[0]}; {again}\n")
 
 
@@ -161,7 +161,7 @@ def keep_settings(folder: Path, settings: dict[str, Any]) -> None:
                 "another --out"
             )
         settings = before | {name: value for name, value in settings.items() if value is not None}
-    write_whole(path, (json.dumps(settings, indent=2) + "\n").encode())
+    write_json(path, settings)
 
 
 def forget(folder: Path) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self
+from typing import IO, Self, TypeVar
 
 from training_jobs.evaluate.example import Example, SuiteError
 from training_jobs.records import Record, RecordError
 from training_jobs.runner.parts import write_whole
+
+R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +90,14 @@ class AnswersFile:
             SuiteError: if the answers are to other prompts.
         """
         self._path.parent.mkdir(parents=True, exist_ok=True)
-        kept = [answer for answer in read_answers(self._path) if answer.error is None]
+        kept = [answer for answer in read_records(self._path, Answer) if answer.error is None]
         for answer in kept:
             if self._asked.get(answer.id, answer.prompt) != answer.prompt:
                 raise SuiteError(
                     f"{self._path}: example {answer.id} was asked with another prompt: give --restart, or another --out"
                 )
         self.found = {answer.id: answer for answer in kept}
-        write_whole(self._path, _lines(list(self.found.values())))
+        write_records(self._path, self.found.values())
         self._file = self._path.open("ab")
         return self
 
@@ -117,11 +119,11 @@ class AnswersFile:
         self.found[answer.id] = answer
 
 
-def read_answers(path: Path) -> list[Answer]:
-    """The answers in a file, none if there is no file; a last line without its end, which a kill tore, is left out.
+def read_records(path: Path, kind: type[R]) -> list[R]:
+    """The records in a file, none if there is no file; a last line without its end, which a kill tore, is left out.
 
     Raises:
-        SuiteError: if a line is no answer.
+        SuiteError: if a line is no such record.
     """
     try:
         whole, _, _ = path.read_bytes().rpartition(b"\n")
@@ -129,10 +131,11 @@ def read_answers(path: Path) -> list[Answer]:
         return []
     try:
         lines = whole.split(b"\n") if whole else []
-        return [Answer.from_line(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
+        return [kind.from_line(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
     except RecordError as error:
         raise SuiteError(f"{error}; give --restart, or remove the file") from error
 
 
-def _lines(answers: Sequence[Answer]) -> bytes:
-    return "".join(answer.to_line() for answer in answers).encode("utf-8")
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write the file anew, whole or not at all."""
+    write_whole(path, "".join(record.to_line() for record in records))

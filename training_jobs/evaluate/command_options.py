@@ -10,6 +10,7 @@ from typing import Final
 from training_jobs.evaluate.asking_suites import MAX_TOKENS
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.suites import SETS, SUITES, TEXTS
+from training_jobs.options import job_parser
 from training_jobs.settings import positive
 
 GATEWAY: Final = "http://127.0.0.1:8080"
@@ -26,12 +27,10 @@ toolformer evaluate --gateway http://127.0.0.1:8000 --k 0 --suites math --data D
 
 def parser() -> argparse.ArgumentParser:
     """The command's options."""
-    made = argparse.ArgumentParser(
-        prog="python -m training_jobs.evaluate",
-        description="Ask a served model the questions of benchmarks, with calls and without, and print the paper's "
-        "tables.",
-        epilog="examples:\n" + "".join(f"  {line}\n" for line in _EXAMPLES.strip().splitlines()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    made = job_parser(
+        "training_jobs.evaluate",
+        "Ask a served model the questions of benchmarks, with calls and without, and print the paper's tables.",
+        _EXAMPLES,
     )
     asked = made.add_argument_group("what is asked")
     asked.add_argument(

@@ -13,13 +13,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from training_jobs.evaluate.answers import read_answers
+from training_jobs.evaluate.answers import Answer, read_records
 from training_jobs.evaluate.asking_suites import Answers, answers_path
 from training_jobs.evaluate.example import SuiteError
-from training_jobs.evaluate.markdown import markdown
 from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.page import write_page
-from training_jobs.evaluate.printing import print_tables
+from training_jobs.evaluate.printing import markdown, print_tables
 from training_jobs.evaluate.scaling import write_figure
 from training_jobs.runner.parts import write_whole
 
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--figure", type=Path, metavar="FILE", help="draw accuracy over model size to this file (.svg, .png or .pdf)"
     )
-    parser.add_argument("--note", default="", help="a line to stand above the tables of page and file")
+    parser.add_argument("--note", default="", help="a line above the tables of page and file")
     options = parser.parse_args(arguments)
     try:
         outcomes = [Outcome.read(run) for run in options.runs]
@@ -63,7 +62,7 @@ def kept_answers(outcome: Outcome) -> Answers:
     """The answers behind ``outcome``, of those suites and conditions that it has scores of."""
     assert outcome.folder is not None
     return {
-        (score.condition, score.suite): read_answers(answers_path(outcome.folder, score.condition, score.suite))
+        (score.condition, score.suite): read_records(answers_path(outcome.folder, score.condition, score.suite), Answer)
         for score in outcome.scores
     }
 

@@ -1,4 +1,4 @@
-"""Dateset, generated anew by the templates and sizes of the paper's appendix D (table 11).
+"""Dateset, generated again by the templates and sizes of the paper's appendix D (table 11).
 
 Each of 500 current dates gets a past and a future date within four years. The table gives how many questions each
 template has, not which; here they are a seeded sample of all that the dates can fill it with. Holidays are the federal

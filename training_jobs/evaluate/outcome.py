@@ -12,7 +12,7 @@ from training_jobs.evaluate.conditions import Condition
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.perplexity import TextLoss
 from training_jobs.evaluate.scores import Score
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import write_json
 
 RESULTS: Final = "results.json"
 
@@ -65,7 +65,7 @@ class Outcome:
             "perplexity": {name: loss.as_json() for name, loss in self.perplexity.items()},
             "left_out": {name: dict(reasons) for name, reasons in self.left_out.items()},
         }
-        write_whole(folder / RESULTS, (json.dumps(told, indent=2, ensure_ascii=False) + "\n").encode())
+        write_json(folder / RESULTS, told)
 
     @classmethod
     def read(cls, folder: Path) -> Self:

@@ -23,7 +23,7 @@ _EXAMPLES: Final = 40
 
 def write_page(path: Path, outcomes: Sequence[Outcome], answers: Answers | None = None, *, note: str = "") -> None:
     """Write the page of ``outcomes`` to ``path``; ``answers``, of the last of them, are where examples
-    are taken from; ``note`` stands on top."""
+    are taken from; ``note`` is on top."""
     data = {
         "about": ({"note": note} if note else {}) | {outcome.label: _about(outcome) for outcome in outcomes},
         "bars": list(_bars(outcomes)),

@@ -1,4 +1,4 @@
-"""The paper's own figures (tables 3 to 9), to stand beside a run's."""
+"""The paper's own figures (tables 3 to 9), to be beside a run's."""
 
 from __future__ import annotations
 

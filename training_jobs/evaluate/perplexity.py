@@ -1,6 +1,6 @@
-"""Perplexity of texts under a model at hand (table 8 of the paper), by the engine that the jobs score with.
+"""Perplexity of texts under a local model (table 8 of the paper), by the engine that the jobs score with.
 
-A text stands behind the model's begin-of-text token, if it has one, and each of its tokens counts once; without that
+A text is behind the model's begin-of-text token, if it has one, and each of its tokens counts once; without that
 token nothing predicts the first one, which then does not count. A text that is longer than the model is read in
 windows that overlap by half, so that every token but the first ones has at least half a window before it.
 

@@ -1,8 +1,8 @@
-"""Tables on a terminal."""
+"""Tables on a terminal and as Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import rich.table
@@ -34,3 +34,24 @@ def _shown(table: Table) -> rich.table.Table:
     for row in table.rows:
         shown.add_row(*map(escape, row))
     return shown
+
+
+def markdown(outcomes: Sequence[Outcome], note: str = "") -> str:
+    """Every table that ``outcomes`` have something for, under ``note``."""
+    return "\n\n".join([*filter(None, [note]), *map(_markdown, tables(outcomes))]) + "\n"
+
+
+def _markdown(table: Table) -> str:
+    return "\n".join(_lines(table)).rstrip()
+
+
+def _lines(table: Table) -> Iterator[str]:
+    yield f"### {table.title}\n"
+    yield _row(table.heading)
+    yield "|" + "---|" * len(table.heading)
+    yield from map(_row, table.rows)
+    yield f"\n{table.note}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("\n", ", ").replace("|", "\\|") for cell in cells) + " |"

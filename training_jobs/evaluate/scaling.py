@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
+from toolformer.model_files.whole import whole
 from training_jobs.evaluate.conditions import Condition
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.outcome import Outcome
@@ -118,10 +119,10 @@ def write_figure(path: Path, outcomes: Sequence[Outcome]) -> None:
         }
         figure.legend([drawn[name] for name in colours], list(colours), loc="outside lower center", ncols=len(colours))
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = path.with_name(f"partial-{path.name}")
-        dated = {"CreationDate": None} if path.suffix.lower() == ".pdf" else {"Date": None}
-        figure.savefig(partial, metadata={} if path.suffix.lower() == ".png" else dated, dpi=150)
-    partial.replace(path)
+        form = path.suffix.lower()[1:]
+        dated = {} if form == "png" else {"CreationDate" if form == "pdf" else "Date": None}
+        with whole(path) as partial:
+            figure.savefig(partial, metadata=dated, dpi=150, format=form)
 
 
 def _names(panels: Sequence[Panel]) -> list[str]:

@@ -2,9 +2,9 @@
 
 What the paper leaves open is settled here, in one place:
 
-- A **word** is what stands between spaces; in scripts that set none (Chinese, Japanese, Thai, ...) each letter is one,
+- A **word** is what is between spaces; in scripts that set none (Chinese, Japanese, Thai, ...) each letter is one,
   with its marks.
-- **Containing** an answer means that its words stand in the completion one after the other. They are compared without
+- **Containing** an answer means that its words are in the completion one after the other. They are compared without
   regard to case, punctuation, typographic variants (NFKC) and the articles *a*, *an*, *the*; a number is compared
   without thousands separators, an abbreviation without its full stops. ``6`` is not in ``16 days``.
 - An answer longer than the limit is looked for in as many words as it has itself.

@@ -8,11 +8,10 @@ from pathlib import Path
 from typing import Final
 
 from demo_world.splits import stable_hash
-from demo_world.suites import TOOLS
+from demo_world.suites import SPLITS, TOOLS, items, questions
 from toolformer.names import did_you_mean, find_name
 from training_jobs.evaluate.dateset import dateset
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.own import own_suite, tool_suite
 from training_jobs.evaluate.prompts import Form
 from training_jobs.evaluate.readers import lama, mlqa, open_questions, question_file, word_problems
 from training_jobs.evaluate.scoring import FIRST_FIVE, FIRST_NUMBER, FIRST_TEN, FIRST_TWENTY, PATTERNS, Rule
@@ -28,7 +27,7 @@ class Suite:
     Args:
         name: what the command calls it.
         title: its heading in tables.
-        table: the table that it stands in.
+        table: the table that it is in.
         form: how the paper's prompt asks it.
         rule: when an answer is right.
         barred: tools that may not be called.
@@ -101,7 +100,7 @@ def sample(suite: str, examples: Sequence[Example], limit: int | None, seed: int
 
 
 def _numbered(examples: Sequence[Example]) -> list[Example]:
-    """The examples, later ones of an id that was there before told apart by a number."""
+    """The examples, later ones of an id that was there before distinguished by a number."""
     seen: dict[str, int] = {}
     found = []
     for example in examples:
@@ -238,3 +237,39 @@ def named(names: Sequence[str]) -> tuple[str, ...]:
             )
         found |= dict.fromkeys(SETS.get(known, (known,)))
     return tuple(found)
+
+
+def own_suite(name: str, *, count: int, seed: int) -> LoadedSuite:
+    """The suite ``name`` of :data:`demo_world.suites.SUITES`, ``count`` examples for each of its parts."""
+    examples = [
+        Example(
+            f"{part.replace(' ', '-')}-{number}",
+            item.text,
+            item.answers,
+            context=item.context,
+            bare=item.bare,
+            date=item.date,
+            split=item.kind if name.startswith("two calls") else part,
+            calls=item.calls,
+        )
+        for part, found in items(name, count=count, seed=seed).items()
+        for number, item in enumerate(found)
+    ]
+    return LoadedSuite(tuple(examples), {})
+
+
+def tool_suite(tool: str, *, count: int, seed: int) -> LoadedSuite:
+    """The prompts that ask for one ``tool``, ``count`` for each split."""
+    examples = [
+        Example(
+            f"{split.replace(' ', '-')}-{number}",
+            question.prompt,
+            (question.answer,),
+            date=question.date,
+            split=split,
+            calls=((tool, question.input),),
+        )
+        for split in SPLITS
+        for number, question in enumerate(questions(tool, split, count=count, seed=seed))
+    ]
+    return LoadedSuite(tuple(examples), {})

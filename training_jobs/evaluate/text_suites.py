@@ -15,12 +15,11 @@ from demo_world.splits import stable_hash
 from demo_world.suites import held_out_texts
 from language_model.bulk.interface import BulkModel
 from language_model.tokenizer import ByteLevelTokenizer
-from training_jobs.evaluate.example import SuiteError
+from training_jobs.evaluate.answers import read_records, write_records
 from training_jobs.evaluate.perplexity import TextLoss, text_losses
 from training_jobs.evaluate.readers.plain_texts import PlainText, read_ccnet, read_wikitext
 from training_jobs.evaluate.suites import TEXTS, find_files
-from training_jobs.records import Record, RecordError
-from training_jobs.runner.parts import write_whole
+from training_jobs.records import Record
 from training_jobs.runner.progress import StageProgress
 
 CCNET_TEXTS: Final = 10_000
@@ -79,7 +78,8 @@ def measure(
     """
     path = folder / "perplexity" / f"{name}.jsonl"
     path.parent.mkdir(parents=True, exist_ok=True)
-    known = _known(path)
+    known = {one.id: one for one in read_records(path, Measured)}
+    write_records(path, known.values())  # without a line that a kill tore
     waiting = [text for text in dict.fromkeys(texts) if _key(text) not in known]
     title = f"perplexity {TEXTS[name][0]}"
     with path.open("ab") as file, StageProgress(title, len(texts), len(texts) - len(waiting), console) as progress:
@@ -98,19 +98,3 @@ def measure(
 def _key(text: PlainText) -> str:
     """Two texts may share an id, and a file may have changed since."""
     return f"{text.id}:{stable_hash('text', text.text):016x}"
-
-
-def _known(path: Path) -> dict[str, Measured]:
-    """What is in the file; a line that a kill tore is removed from it."""
-    try:
-        whole, _, torn = path.read_bytes().rpartition(b"\n")
-    except FileNotFoundError:
-        return {}
-    if torn:
-        write_whole(path, whole + b"\n" if whole else b"")
-    try:
-        lines = whole.split(b"\n") if whole else []
-        found = [Measured.from_line(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
-    except RecordError as error:
-        raise SuiteError(f"{error}; give --restart, or remove the file") from error
-    return {one.id: one for one in found}

@@ -3,7 +3,7 @@
     python -m training_jobs.execute --run RUN
 
 Reads ``RUN/annotate/<Tool>.jsonl``, writes ``RUN/execute/<Tool>.jsonl`` and, beside each, what a call took
-(``<Tool>.jsonl.log.jsonl``). The services stand where the registry says (``TOOLFORMER_TOOL_<NAME>_URL``).
+(``<Tool>.jsonl.log.jsonl``). The services are where the registry says (``TOOLFORMER_TOOL_<NAME>_URL``).
 """
 
 from __future__ import annotations

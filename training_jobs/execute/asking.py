@@ -1,4 +1,4 @@
-"""Every call gets an output or a named error, and neither depends on the weather.
+"""Every call gets an output or a named error, and neither depends on outages.
 
 What the service says of a call is the call's: an output, or the service's own error code. What says nothing about the
 call (no connection, an open circuit, HTTP 503, a deadline that passed) is waited out: once the service is ready again
@@ -33,7 +33,7 @@ TRIES: Final = 3
 """Times that a call goes wrong alone, with the service ready, before that is the call's own error."""
 _WHILE_READY: Final = 3
 """How much a failure with the service ready right after it speaks against the call; one with the service gone counts 1:
-that is most often the weather, but there are calls that end a service each time."""
+that is most often an outage, but there are calls that end a service each time."""
 MANY: Final = 8
 """Calls all answered in a broken way, and none otherwise: that is no tool service of ours."""
 
@@ -68,7 +68,7 @@ class Asking:
     Args:
         client: the client, on the event loop that this is used on.
         tool: the tool.
-        say: tells people that the service is waited for, and that it is back.
+        say: reports that the service is waited for, and that it is back.
         how: how the service is asked.
         clock: seconds on a clock that never goes back.
     """

@@ -16,13 +16,20 @@ from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.execute.asking import Asking, ExecuteSettings, Outcome, Question
+from training_jobs.nothing_kept import Fate, Keeping, in_text
 from training_jobs.records import Annotated, Candidate
 from training_jobs.run_folder import RunFolder
-from training_jobs.runner.running import Running, Stage, run_stages
+from training_jobs.runner.running import Running, run_stages
 from training_jobs.runner.work import Say, Worked
 
 CHUNK: Final = 256
 """Documents at a time: enough calls for full batches, few enough that a kill loses seconds."""
+
+KEEPING: Final = Keeping(
+    "calls",
+    lambda one: (Fate(call.error, in_text(one, call)) for call in one.candidates),
+    {"": "one of these calls yourself (`toolformer call TOOL INPUT`); correct the service, or the demonstrations"},
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +41,7 @@ class ExecuteJob:
     how: ExecuteSettings
 
     def settings(self) -> dict[str, Any]:
-        """The tool and its version; where its service stands has no part in it."""
+        """The tool and its version; where its service is has no part in it."""
         return {"tool": self.tool.name, "version": self.tool.version, "takes_date": self.tool.takes_date}
 
     def open(self, say: Say) -> _Executor:
@@ -66,7 +73,7 @@ class _Executor:
         ]
         before, waited, began = self._asking.asked, self._asking.waited_s, time.monotonic()
         outcomes = self._loop.run(self._asking.ask(questions))
-        # What a call costs is no matter of the weather.
+        # What a call costs does not depend on outages.
         seconds = time.monotonic() - began - (self._asking.waited_s - waited)
         answers = iter(outcomes)
         records = [
@@ -103,15 +110,11 @@ def execute_tools(
     """Execute the annotated documents of each tool; whether all outputs are whole.
 
     Raises:
+        NothingKept: if no call has an output.
         StageError: if a service stays away, or a file is not what it should be.
     """
-    stages = [
-        Stage(
-            f"execute {tool.name}",
-            *folder.between("annotate", "execute", tool.name),
-            ExecuteJob(tool, cache, how),
-            chunk_documents,
-        )
-        for tool in tools
-    ]
-    return run_stages(stages, running)
+
+    def job(tool: Tool) -> ExecuteJob:
+        return ExecuteJob(tool, cache, how)
+
+    return run_stages(folder.stages("annotate", "execute", tools, job, chunk_documents), running, KEEPING)

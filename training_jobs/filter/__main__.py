@@ -64,7 +64,7 @@ def _run(options: argparse.Namespace) -> None:
         ):
             return  # other ranks are at work; the last one judges
     elif options.restart:
-        raise StageError("--restart makes the losses anew and needs --model; verdicts are always made anew")
+        raise StageError("--restart makes the losses again and needs --model; verdicts are always made again")
     tools = folder.tools("score", registry, options.tools)
     strictness = read_strictness(options, registry)
     if options.cost == "measured":

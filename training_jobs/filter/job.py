@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from toolformer.tools import Tool, ToolRegistry, UnknownTool
 from training_jobs.errors import StageError
-from training_jobs.filter.judging import Thresholds, judge
+from training_jobs.filter.judging import KEEPING, Thresholds, judge
 from training_jobs.filter.scorer import Scorer, ScoreSettings
 from training_jobs.model_choice import ModelChoice, close_model, server_trouble
 from training_jobs.records import KEPT, Annotated
 from training_jobs.run_folder import RunFolder
 from training_jobs.runner.ranks import Shard
-from training_jobs.runner.running import Running, Stage, run_stages
+from training_jobs.runner.running import Running, run_stages
 from training_jobs.runner.work import Say, Worked
 from training_jobs.settings import add_settings, read_settings, setting
 
@@ -171,36 +171,26 @@ def score_tools(
     Raises:
         StageError: if the model cannot be used, or a file is not what it should be.
     """
-    stages = [
-        Stage(
-            f"score {tool.name}",
-            *folder.between("execute", "score", tool.name),
-            ScoreJob(model, tool, how),
-            chunk_documents,
-        )
-        for tool in tools
-    ]
-    return run_stages(stages, running)
+
+    def job(tool: Tool) -> ScoreJob:
+        return ScoreJob(model, tool, how)
+
+    return run_stages(folder.stages("execute", "score", tools, job, chunk_documents), running)
 
 
 def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, strictness: Strictness) -> bool:
     """Judge each tool's scored calls; verdicts of other thresholds are replaced. Whether all outputs are whole.
 
     Raises:
+        NothingKept: if no call is kept.
         StageError: if a file is not what it should be.
     """
+
+    def job(tool: Tool) -> JudgeJob:
+        return JudgeJob(tool.name, strictness.of(tool))
+
     running = replace(running, shard=Shard())  # it takes seconds; the rank that ends last does all of it
-    stages = [
-        Stage(
-            f"filter {tool.name}",
-            *folder.between("score", "filter", tool.name),
-            JudgeJob(tool.name, strictness.of(tool)),
-            JUDGE_CHUNK,
-            replaceable=True,
-        )
-        for tool in tools
-    ]
-    return run_stages(stages, running)
+    return run_stages(folder.stages("score", "filter", tools, job, JUDGE_CHUNK, replaceable=True), running, KEEPING)
 
 
 def measured_costs(folder: RunFolder, tools: Sequence[Tool], unit: str = "Calculator") -> dict[str, float]:

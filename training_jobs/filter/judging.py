@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
 from toolformer.tools import Tool
+from training_jobs.nothing_kept import Fate, Keeping, in_text
 from training_jobs.records import BELOW, KEPT, Annotated, Candidate
 
 LOOKS_AHEAD: Final = "looks ahead"
-"""The input stands in the text, but not before the call: whoever writes the call there cannot know it."""
+"""The input is in the text, but not before the call: whoever writes the call there cannot know it."""
 NOT_GIVEN: Final = "input not given"
-"""What the call asks with does not stand in the text before it, and that was required."""
+"""What the call asks with is not in the text before it, and that was required."""
 NO_RESULT: Final = "no result: {code}"
 NOT_EXECUTED: Final = "not executed"
 NOT_SCORED: Final = "not scored"
@@ -53,7 +55,7 @@ def gain(candidate: Candidate) -> float | None:
 
 
 def looks_ahead(text: str, candidate: Candidate) -> bool:
-    """Whether the input stands in ``text`` and no place of it ends before the call."""
+    """Whether the input is in ``text`` and no place of it ends before the call."""
     wanted = candidate.input.strip()
     return bool(wanted) and wanted in text and wanted not in text[: candidate.offset]
 
@@ -67,6 +69,27 @@ def is_given(text: str, candidate: Candidate, *, whole: bool) -> bool:
     if whole:
         return candidate.input.strip() in before
     return set(_numbers(candidate.input)) <= set(_numbers(before))
+
+
+def _fates(one: Annotated) -> Iterator[Fate]:
+    for call in one.candidates:
+        gained = "" if call.gain is None else f"{call.gain:+.3f} nats: "
+        reason = None if call.verdict == KEPT else call.verdict or "not judged"
+        yield Fate(reason, gained + in_text(one, call), call.gain or 0.0)
+
+
+KEEPING: Final = Keeping(
+    "calls",
+    _fates,
+    {
+        BELOW: "--tau below the best gain above; if that is near 0, another base model (`toolformer jobs copying` "
+        "tests whether it repeats what it reads), or longer results",
+        LOOKS_AHEAD: "input_from_before = false in the tool's table, if its calls need not repeat what is before them",
+        NOT_GIVEN: "without --given-inputs",
+        "": "one of these calls yourself (`toolformer call TOOL INPUT`), then execute and filter again",
+    },
+)
+"""What the filter and the merge keep."""
 
 
 def _numbers(text: str) -> list[str]:

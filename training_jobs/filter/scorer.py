@@ -1,7 +1,7 @@
 """The three losses of every executed call, with as few tokens as it takes.
 
-A call is a *prefix* of the text, not put into it, so behind another call every token of the text must be computed anew:
-in all layers but the first its keys and values depend on what stands before. What is saved is all else. Nothing is
+A call is a *prefix* of the text, not put into it, so after another call every token of the text must be computed again:
+in all layers but the first its keys and values depend on what is before. What is saved is all else. Nothing is
 computed behind the last token that a loss looks at, nor is more of the last layer, or of the vocabulary head, than that
 asks for. ``L_i(empty)`` of all positions, of all tools, comes from one pass over the document. Calls that are equal,
 with equal results, are one prefix with one pass for all their positions. Sequences of like length go together."""
@@ -19,16 +19,37 @@ from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, MalformedCall, call_ids, empty_call_ids
 from toolformer.tools import ToolRegistry
 from training_jobs.filter.judging import gain
-from training_jobs.filter.losses import weighted_loss, window
 from training_jobs.records import Annotated, Candidate, WithoutResult
 from training_jobs.settings import setting
+
+WINDOW: Final = 5
+"""Tokens from a position on that its loss looks at: the others' weights are 0."""
+
+_UNSCALED: Final = tuple(max(0.0, 1 - 0.2 * t) for t in range(WINDOW))
+
+WEIGHTS: Final = tuple(weight / sum(_UNSCALED) for weight in _UNSCALED)
+"""``w_t`` of ``t = 0, 1, ...``: 1/3, 4/15, 1/5, 2/15, 1/15."""
+
+
+def window(position: int, tokens: int) -> range:
+    """The tokens that the loss of ``position`` looks at in a text of so many tokens: fewer than five at its end."""
+    return range(position, min(position + WINDOW, tokens))
+
+
+def weighted_loss(position: int, tokens: Sequence[int], log_probabilities: Sequence[float]) -> float:
+    """``L_i`` in nats: ``tokens`` of the window of ``position`` (those that are scored), and their log probabilities.
+
+    At the end of a text the weights stay as they are, so a loss over fewer tokens is smaller."""
+    pairs = zip(tokens, log_probabilities, strict=True)
+    return -sum(WEIGHTS[token - position] * value for token, value in pairs)
+
 
 EMPTY_RESULT: Final = "empty result"
 TOO_LONG: Final = "text too long for the model"
 
 _Ids = tuple[int, ...]
 _Prefix = tuple[str, _Ids]
-"""A text, and the ids of a call that stands before it (none, for no call)."""
+"""A text, and the ids of a call that is before it (none, for no call)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +57,7 @@ class ScoreSettings:
     """How calls are scored. Without the begin-of-text token nothing predicts a text's first token, so it counts in none
     of the losses."""
 
-    begin_of_text: bool = setting(True, "texts do not stand behind the model's begin-of-text token")
+    begin_of_text: bool = setting(True, "texts do not follow the model's begin-of-text token")
     without_result: WithoutResult = setting(
         "empty",
         "what a result is compared with besides no call at all: empty, the paper's [name(input) -> ], or closed, "

@@ -1,7 +1,7 @@
 """Finetuning M on C*, or on C for the baseline (section 4.1 of the paper), with transformers' Trainer.
 
 - ``__main__.py``: the command; ``recipe.py``: its numbers, with the paper's as defaults
-- ``texts.py``: C*, C and held-out texts from files; ``encoding.py``: their ids, segment by segment as at inference
+- ``texts.py``: C*, C and held-out texts from files; ``../text_encoder.py``: their ids, as at inference
 - ``steps.py``: which texts form a step, and how they are dealt to micro-batches and processes
 - ``gptj.py``: transformers' GPT-J with fast attention and a loss that makes no more logits than it needs
 - ``models.py``: the model as it is trained, LoRA, and the checkpoint as it is published

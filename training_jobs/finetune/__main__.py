@@ -15,7 +15,7 @@ from typing import get_args
 
 from training_jobs.finetune.processes import Sharding
 from training_jobs.finetune.recipe import FinetuneRecipe
-from training_jobs.options import run_command
+from training_jobs.options import job_parser, run_command
 from training_jobs.settings import add_settings, positive, read_settings
 
 _EXAMPLES = """
@@ -34,11 +34,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def make_parser() -> argparse.ArgumentParser:
     """The options; each number's default is the paper's."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training_jobs.finetune",
-        description="Finetune a causal language model on texts with tool calls. Goes on where it was ended.",
-        epilog="examples:\n" + "".join(f"  {line}\n" for line in _EXAMPLES.strip().splitlines()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = job_parser(
+        "training_jobs.finetune",
+        "Finetune a causal language model on texts with tool calls. Goes on where it was ended.",
+        _EXAMPLES,
     )
     parser.add_argument("--model", type=Path, required=True, metavar="DIR", help="Hugging Face checkpoint to train: M")
     parser.add_argument(
@@ -79,7 +78,9 @@ def _run(options: argparse.Namespace) -> None:
 
     has_gpu = torch.cuda.is_available()
     if options.device == "cuda" and not has_gpu:
-        raise StageError("--device cuda: torch finds no GPU here; leave it out, or install requirements/torch-cuda.txt")
+        raise StageError(
+            "--device cuda: torch finds no GPU here; leave it out, or install torch with CUDA (make setup TORCH=cuda)"
+        )
     if options.threads:
         torch.set_num_threads(options.threads)
     device = options.device or ("cuda" if has_gpu else "cpu")

@@ -1,5 +1,5 @@
 """Which checkpoints of a run are whole. The Trainer writes one file after the other, so a kill may leave half of one: a
-checkpoint counts once every process has written its part and a mark stands in it."""
+checkpoint counts once every process has written its part and a mark is in it."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 from rich.console import Console
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
+from toolformer.model_files.whole import whole
 from training_jobs.runner.parts import write_whole
 
 CURVE_FILE: Final = "curve.jsonl"
@@ -121,9 +122,8 @@ def plot(history: Sequence[Line], path: Path) -> None:
     right.set(title="perplexity of held-out texts", xlabel="step")
     for axes in (left, right):
         axes.grid(alpha=0.3)
-    partial = path.with_suffix(".partial.svg")
-    figure.savefig(partial, metadata={"Date": None})
-    partial.replace(path)
+    with whole(path) as partial:
+        figure.savefig(partial, metadata={"Date": None}, format="svg")
 
 
 def _columns(points: Sequence[tuple[float, float]]) -> tuple[list[float], list[float]]:

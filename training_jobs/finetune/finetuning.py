@@ -14,6 +14,7 @@ from transformers import TrainerState, TrainingArguments
 from transformers.utils import logging as transformers_logging
 
 from toolformer.api_call import opening_id
+from toolformer.model_files.digests import quick_digest
 from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.finetune.checkpoints import checkpoint, forget_halves, whole_steps
@@ -22,7 +23,6 @@ from training_jobs.finetune.models import MODEL_FOLDER, load_model, load_vocabul
 from training_jobs.finetune.processes import Sharding, configuration, join_on_cpu, processes
 from training_jobs.finetune.recipe import FinetuneRecipe, begin_run
 from training_jobs.finetune.steps import StepPlan
-from training_jobs.finetune.text_encoder import TextEncoder
 from training_jobs.finetune.trainer import FinetuneTrainer
 from training_jobs.finetune.training_texts import (
     encode_texts,
@@ -32,7 +32,7 @@ from training_jobs.finetune.training_texts import (
     repeated,
     tool_counts,
 )
-from training_jobs.runner.quick_digest import file_digest
+from training_jobs.text_encoder import TextEncoder
 
 MICRO_BATCH_TOKENS: Final = {"cpu": 2_048, "cuda": 16_384}
 """Tokens that are computed at once: on a CPU so few that a layer's stay in the caches."""
@@ -176,9 +176,9 @@ def _inputs(model_folder: Path, texts_files: Sequence[Path], held_out_files: Seq
     """Digests of what the run is made of; paths have no part in it."""
     weights = [path for path in sorted(model_folder.iterdir()) if path.suffix in {".json", ".safetensors", ".bin"}]
     return {
-        "model": {path.name: file_digest(path) for path in weights},
-        "texts": [file_digest(path) for path in texts_files],
-        "held-out": [file_digest(path) for path in held_out_files],
+        "model": {path.name: quick_digest(path) for path in weights},
+        "texts": [quick_digest(path) for path in texts_files],
+        "held-out": [quick_digest(path) for path in held_out_files],
     }
 
 

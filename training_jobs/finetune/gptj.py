@@ -4,7 +4,7 @@ transformers computes GPT-J's attention in eager operations, in float32, and mak
 attention is torch's ``scaled_dot_product_attention``, which never holds the square of scores, rotations are one complex
 product, and logits are made only where the loss counts, a piece at a time where the vocabulary is large.
 
-Rows are texts, padded at their ends: with causal attention no token sees what stands behind it, so no mask is needed
+Rows are texts, padded at their ends: with causal attention no token sees what is behind it, so no mask is needed
 and boundaries are kept apart by themselves (docs/decisions/021-texts-of-like-length.md)."""
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ def load_vocabulary(directory: Path, recipe: FinetuneRecipe) -> tuple[ByteLevelT
 
 
 def publish(out: Path, step: int, directory: Path, recipe: FinetuneRecipe) -> Path:
-    """Make ``out/model`` of the checkpoint after ``step`` steps: a Hugging Face checkpoint of the kind that stands in
+    """Make ``out/model`` of the checkpoint after ``step`` steps: a Hugging Face checkpoint of the kind that is in
     ``directory``, with its tokenizer beside it; adapters are merged into the weights. A reader never sees half of it.
     """
     target, partial = out / MODEL_FOLDER, out / f"{MODEL_FOLDER}.partial"
@@ -88,7 +88,7 @@ def publish(out: Path, step: int, directory: Path, recipe: FinetuneRecipe) -> Pa
         config = json.loads((directory / "config.json").read_bytes())
         config.pop("torch_dtype", None)
         config["dtype"] = _dtype_in(partial)
-        write_whole(partial / "config.json", (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
+        write_whole(partial / "config.json", json.dumps(config, indent=2, sort_keys=True) + "\n")
         for name in _BESIDE:
             if (directory / name).is_file():
                 shutil.copyfile(directory / name, partial / name)

@@ -17,7 +17,7 @@ _HOSTED: Final = Path(__file__).parent / "configurations"
 
 
 def configuration(sharding: Sharding, file: Path | None) -> dict[str, Any] | None:
-    """The configuration of ``sharding``: of ``file``, or else the one that stands here; none for ``none``.
+    """The configuration of ``sharding``: of ``file``, or else the one that is here; none for ``none``.
 
     Raises:
         StageError: if the file is not JSON, or its library is missing.
@@ -73,5 +73,5 @@ def _require_deepspeed() -> None:
         import deepspeed  # noqa: F401
     except ImportError as error:
         raise StageError(
-            f"--sharding zero3: DeepSpeed is not there ({error}); pip install -r requirements/jobs-deepspeed.txt"
+            f"--sharding zero3: DeepSpeed is not there ({error}); how to install it: training_jobs/finetune/README.md"
         ) from error

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from training_jobs.errors import StageError
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import differing, write_json
 from training_jobs.settings import setting
 
 IDENTITY_FILE: Final = "run.json"
@@ -93,17 +93,12 @@ def begin_run(out: Path, recipe: FinetuneRecipe, inputs: Mapping[str, Any]) -> N
     path = out / IDENTITY_FILE
     if not path.exists():
         out.mkdir(parents=True, exist_ok=True)
-        write_whole(path, (json.dumps(told, indent=2) + "\n").encode())
+        write_json(path, told)
         return
     try:
         before = json.loads(path.read_bytes())
-        different = sorted(
-            name
-            for part in ("recipe", "inputs")
-            for name in told[part].keys() | before[part].keys()
-            if told[part].get(name) != before[part].get(name)
-        )
+        different = ", ".join(filter(None, (differing(before[part], told[part]) for part in told)))
     except (ValueError, KeyError, AttributeError) as error:
         raise StageError(f"{path}: is not a run's ({error}); give another --out") from error
     if different:
-        raise StageError(f"--out: {out} holds another run ({', '.join(different)} differ): give another --out")
+        raise StageError(f"--out: {out} holds another run ({different} differ): give another --out")

@@ -18,7 +18,7 @@ from training_jobs.finetune import checkpoints
 from training_jobs.finetune.curves import StepClock
 from training_jobs.finetune.gptj import IGNORED
 from training_jobs.finetune.steps import StepPlan, dealt
-from training_jobs.finetune.text_encoder import Encoded
+from training_jobs.text_encoder import Encoded
 
 Batch = dict[str, Tensor]
 

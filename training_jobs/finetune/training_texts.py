@@ -8,16 +8,20 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from rich.console import Console
+
 from demo_world.splits import stable_hash
 from toolformer.api_call import MalformedCall
 from toolformer.tools import UnknownTool
 from training_jobs.corpora.web.readers import CorpusError, Read, read
-from training_jobs.errors import StageError
+from training_jobs.errors import NothingKept, StageError
+from training_jobs.filter.judging import KEEPING
 from training_jobs.finetune.recipe import FinetuneRecipe
-from training_jobs.finetune.text_encoder import Encoded, TextEncoder
 from training_jobs.merge.choosing import MergeRule, drawn
 from training_jobs.merge.putting import joined, plain
+from training_jobs.nothing_kept import check_kept
 from training_jobs.records import CallSegment, Merged, Plain, RecordError
+from training_jobs.text_encoder import Encoded, TextEncoder
 
 Text = Merged | Plain
 
@@ -44,21 +48,32 @@ def read_texts(paths: Sequence[Path], times: Sequence[int] = ()) -> tuple[list[T
     ``paths`` as often as the first of ``times`` says, and so on, or all of them once.
 
     Raises:
-        StageError: if there is not one of ``times`` for each of ``paths``, a file cannot be read, none has a text, a
-            line is no text, or two are of the same id; the message names file and line.
+        NothingKept: if there is no text.
+        StageError: if there is not one of ``times`` for each of ``paths``, a file cannot be read, a line is no text, or
+            two are of the same id; the message names file and line.
     """
     if times and len(times) != len(paths):
         raise StageError(f"--times: {len(times)} numbers for {len(paths)} files of --texts: give one for each")
     read = [_read(path) for path in paths]
     texts = [text for of_file in read for text in of_file]
     if not texts:
-        named = ", ".join(map(str, paths))
-        raise StageError(f"--texts: {named} has no texts: the filter kept no call; lower its --tau and merge again")
+        raise NothingKept(f"--texts: {', '.join(map(str, paths))} has no texts; {_why_none(paths)}")
     [(id_, found)] = Counter(text.id for text in texts).most_common(1)
     if found > 1:
         raise StageError(f"--texts: {id_!r} is there {found} times: name files that have no text in common")
     often = {text.id: n for of_file, n in zip(read, times or [1] * len(read), strict=True) for text in of_file}
     return texts, often
+
+
+def _why_none(paths: Sequence[Path]) -> str:
+    """Why C* has no text, by the filter's files of its run, where they are there."""
+    files = [file for path in paths for file in sorted(path.parent.parent.glob("filter/*.jsonl"))]
+    filtered = [file for file in files if "." not in file.stem]  # without logs
+    try:
+        check_kept({f"filter {file.stem}": file for file in filtered}, KEEPING, Console(quiet=True))
+    except NothingKept as nothing:
+        return str(nothing)
+    return "merge again" if filtered else "the filter kept no call; lower its --tau and merge again"
 
 
 def repeated(encoded: Sequence[Encoded], texts: Sequence[Text], often: Mapping[str, int]) -> list[Encoded]:
@@ -83,7 +98,11 @@ def _text(line: bytes, where: str) -> Text:
 
 def examples_of(texts: Sequence[Text], recipe: FinetuneRecipe) -> list[Text]:
     """``texts`` with calls of each tool in at most ``examples_per_tool`` of them: the rule of the merge, which drops a
-    tool's calls from texts that are not drawn for it, and a text without calls. Plain texts stay as they are."""
+    tool's calls from texts that are not drawn for it, and a text without calls. Plain texts stay as they are.
+
+    Raises:
+        NothingKept: if no text is left.
+    """
     tools = {call.tool for text in texts for call in _calls(text)}
     rule = MergeRule(recipe.examples_per_tool, seed=recipe.seed)
     of_tool = {
@@ -101,6 +120,9 @@ def examples_of(texts: Sequence[Text], recipe: FinetuneRecipe) -> list[Text]:
             segments = joined(one for one in text.segments if isinstance(one, str) or next(keeps))
             gains = tuple(gain for gain, keep in zip(text.gains, chosen, strict=True) if keep)
             found.append(Merged(text.id, tuple(segments), gains))
+    if not found:
+        named = ", ".join(repr(text.id) for text in texts[:3])
+        raise NothingKept(f"--texts: none of the {len(texts):,} texts has a call, such as {named}; merge them again")
     return found
 
 

@@ -1,13 +1,13 @@
-"""Which calls stand in a text, and in which order: the rule that the paper leaves open.
+"""Which calls are in a text, and in which order: the rule that the paper leaves open.
 
 1. A tool has examples in at most N texts; where more have its calls, N are drawn (the draw depends on seed, tool and
    the text's id alone, so neither on the order of the texts nor on the other tools).
-2. The same call (tool and input) stands once in a text: where it gains most, but if it was proposed where the text goes
+2. The same call (tool and input) occurs once in a text: where it gains most, but if it was proposed where the text goes
    on with its whole output, there, even if it gains less there than it must (unless the rule is strict). A result may
-   be longer than the five tokens that a gain is measured on: by the gain alone a translation stands in the middle of
+   be longer than the five tokens that a gain is measured on: by the gain alone a translation is in the middle of
    its sentence, before the word that is hardest to foresee.
-3. Of one tool one call stands at a position: the one that gains most.
-4. At most so many calls stand at a position: those that gain most. They stand in the order of their gains, so that the
+3. Of one tool one call is at a position: the one that gains most.
+4. At most so many calls are at a position: those that gain most. They are in the order of their gains, so that the
    call that helps most is next to what it helps with.
 
 Of equal gains the call that was proposed first stays.
@@ -76,7 +76,7 @@ def _words(text: str) -> list[str]:
 
 
 def chosen(calls: Sequence[KeptCall], rule: MergeRule) -> list[KeptCall]:
-    """The calls that stand in a text, in their order there."""
+    """The calls that are in a text, in their order there."""
     calls = _best(calls, key=lambda call: (call.tool, call.input), most=1, foretelling=True)
     calls = _best(calls, key=lambda call: (call.tool, call.offset), most=1)
     calls = _best(calls, key=lambda call: call.offset, most=rule.calls_per_position)

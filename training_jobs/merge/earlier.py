@@ -32,7 +32,7 @@ class Earlier:
         texts = {text.id: text for text in _read(with_calls, Merged)}
         plain = {document.id: document for document in _read(documents, Document)}
         if texts.keys() != plain.keys():
-            raise StageError(f"{documents} does not have the texts of {with_calls}: merge the earlier round anew")
+            raise StageError(f"{documents} does not have the texts of {with_calls}: merge the earlier round again")
         return cls(texts, plain)
 
     def document(self, id_: str) -> Document:
@@ -58,7 +58,7 @@ def _cut(segment: str | CallSegment, tokenizer: Tokenizer, registry: ToolRegistr
     limit = registry.get(segment.tool).max_result_tokens
     spliced = splice_result(segment.output, tokenizer, max_tokens=limit)
     if spliced is None:
-        raise StageError(f"a call of {segment.tool} in C* has an empty result: merge the earlier round anew")
+        raise StageError(f"a call of {segment.tool} in C* has an empty result: merge the earlier round again")
     return CallSegment(segment.tool, segment.input, spliced.text)
 
 

@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from toolformer.api_call import ApiCall, neutralise
 from toolformer.tools import Tool, ToolRegistry
@@ -36,14 +36,6 @@ class CallInText:
     probability: float
     verdict: str
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain values for the page."""
-        return {
-            "tool": self.tool, "id": self.id, "url": self.url, "before": self.before, "call": self.call,
-            "result": self.result, "after": self.after, "gain": self.gain, "losses": self.losses,
-            "probability": self.probability, "verdict": self.verdict,
-        }  # fmt: skip
-
 
 def examples(files: Mapping[str, Path], registry: ToolRegistry) -> list[CallInText]:
     """Of each tool's filtered file the kept and the other calls that gain most; by tool, then falling gain.
@@ -62,7 +54,7 @@ def _of_tool(tool: Tool, path: Path) -> Iterator[CallInText]:
     for number, (record, candidate) in numbered:
         if candidate.gain is not None and candidate.output is not None:
             pool, most = (kept, KEPT_SHOWN) if candidate.verdict == KEPT else (rest, REST_SHOWN)
-            # Numbers stand before examples, which do not compare; of equal gains the first stays.
+            # Numbers are before examples, which do not compare; of equal gains the first stays.
             entry = (candidate.gain, -number, _example(tool, record, candidate))
             heapq.heappush(pool, entry) if len(pool) < most else heapq.heappushpop(pool, entry)
     yield from (example for *_, example in sorted([*kept, *rest], key=lambda one: one[:2], reverse=True))

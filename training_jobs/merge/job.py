@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, Final
 
 from rich.console import Console
 from rich.text import Text
 
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.errors import StageError
+from training_jobs.filter.judging import KEEPING
 from training_jobs.merge.choosing import MergeRule
 from training_jobs.merge.examples import CallInText, examples
 from training_jobs.merge.kept import records
-from training_jobs.merge.page import write_report
 from training_jobs.merge.rounds import earlier_texts
-from training_jobs.merge.table import ToolCounts, printed
+from training_jobs.merge.table import ToolCounts, printed, rows
 from training_jobs.merge.writing import merge, read_summary
+from training_jobs.nothing_kept import check_kept, printable
+from training_jobs.pages import write_page
 from training_jobs.run_folder import RunFolder
 from training_jobs.runner.progress import StageProgress
 
@@ -30,9 +34,10 @@ def merge_tools(
 ) -> None:
     """Merge what the filter kept of ``tools`` into ``folder.merged``, with its page, and print table and examples.
 
-    Killed, it leaves the files as they were; it is made anew each time, from what takes long to make.
+    Killed, it leaves the files as they were; it is made again each time, from what takes long to make.
 
     Raises:
+        NothingKept: if C* has no call.
         StageError: if a file is not what it should be.
     """
     files = {tool.name: folder.file("filter", tool.name) for tool in tools}
@@ -42,6 +47,8 @@ def merge_tools(
             files, folder.merged, rule, registry, earlier=earlier_texts(folder), saw=lambda: progress.advance(1, {})
         )
     _report(folder, files, counts, registry, console, folder.merged / REPORT)
+    if not any(one.merged_calls for one in counts.values()):
+        check_kept({f"merge {tool}": path for tool, path in files.items()}, KEEPING, console)
 
 
 def report_tools(
@@ -85,16 +92,11 @@ def _show(counts: dict[str, ToolCounts], shown: Sequence[CallInText], console: C
         for example in [one for one in shown if one.tool == tool][:_SHOWN]:
             line = Text.assemble(
                 (f"{example.gain:+.3f} ", "bold"),
-                _printable(example.before[-80:]),
-                (_printable(f" [{example.call} -> {example.result}]"), "cyan"),
-                _printable(example.after[:60]),
+                printable(example.before[-80:]),
+                (printable(f" [{example.call} -> {example.result}]"), "cyan"),
+                printable(example.after[:60]),
             )
             console.print(line, soft_wrap=True)
-
-
-def _printable(text: str) -> str:
-    """On one line, and unable to steer the terminal: the texts are anybody's."""
-    return "".join(character if character.isprintable() else " " for character in text)
 
 
 def _lines(path: Path) -> int:
@@ -103,3 +105,21 @@ def _lines(path: Path) -> int:
             return sum(1 for _ in file)
     except OSError as error:
         raise StageError(f"{path}: cannot be read ({error.strerror}); run the filter first") from error
+
+
+_PAGE: Final = Path(__file__).with_name("report.html")
+
+
+def write_report(
+    path: Path, counts: dict[str, ToolCounts], examples: Sequence[CallInText], about: Mapping[str, Any]
+) -> None:
+    """Write the page to ``path``; ``about`` are facts to stand on top, by name."""
+    heading, body = rows(counts)
+    data = {
+        "about": {name: str(value) for name, value in about.items()},
+        "heading": heading,
+        "rows": body,
+        "verdicts": {tool: dict(one.verdicts.most_common()) for tool, one in counts.items()},
+        "examples": [asdict(example) for example in examples],
+    }
+    write_page(path, _PAGE, data)

@@ -7,14 +7,15 @@ its document where another tool's file has that.
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from training_jobs.errors import StageError
 from training_jobs.merge.choosing import KeptCall, goes_on_with
-from training_jobs.merge.paragraphs import paragraph_of, paragraph_start
 from training_jobs.records import BELOW, KEPT, Annotated, Document, RecordError
 
 
@@ -40,7 +41,7 @@ class KeptTexts:
 
 
 def gather(files: Mapping[str, Path], saw: Callable[[Annotated], None], *, strict: bool = False) -> KeptTexts:
-    """Read each tool's filtered file; ``saw`` is told each record. ``strict``: see `MergeRule`.
+    """Read each tool's filtered file; ``saw`` is called with each record. ``strict``: see `MergeRule`.
 
     Raises:
         StageError: if a file cannot be read, is another tool's, or has not been filtered.
@@ -49,7 +50,7 @@ def gather(files: Mapping[str, Path], saw: Callable[[Annotated], None], *, stric
     for tool, path in files.items():
         for offset, record in records(path):
             if record.tool != tool:
-                raise StageError(f"{path}: tool: is {record.tool!r}, not {tool!r}; run the filter anew")
+                raise StageError(f"{path}: tool: is {record.tool!r}, not {tool!r}; run the filter again")
             calls = list(_kept(record, path, strict))
             if calls:
                 kept.calls[record.document.id] += calls
@@ -87,7 +88,7 @@ def _kept(record: Annotated, path: Path, strict: bool) -> Iterator[KeptCall]:
         if candidate.verdict not in (KEPT, BELOW) or candidate.input not in kept:
             continue
         if candidate.output is None or candidate.gain is None:
-            raise StageError(f"{path}: {record.document.id!r} keeps a call without output or gain; filter anew")
+            raise StageError(f"{path}: {record.document.id!r} keeps a call without output or gain; filter again")
         foretells = goes_on_with(record.document.text[candidate.offset :], candidate.output)
         if candidate.verdict == KEPT or (foretells and not strict):
             yield KeptCall(record.tool, candidate.offset, candidate.input, candidate.output, candidate.gain, foretells)
@@ -116,3 +117,23 @@ def _put_back(kept: KeptTexts, id_: str, whole: str, start: int | None) -> None:
     # Where the text does not fit, the "#" belongs to an id of somebody else's, and the text stays what it is.
     if start is not None:
         kept.calls[whole] += [replace(call, offset=start + call.offset) for call in kept.calls.pop(id_)]
+
+
+_PARAGRAPH: Final = re.compile(r"(.+)#([1-9]\d*)", re.DOTALL)
+
+
+def paragraph_of(id_: str) -> tuple[str, int] | None:
+    """The document's id and the paragraph's number, if ``id_`` has the form of a paragraph's, ``ID#N``."""
+    found = _PARAGRAPH.fullmatch(id_)
+    return (found[1], int(found[2])) if found else None
+
+
+def paragraph_start(text: str, number: int, paragraph: str) -> int | None:
+    """Where the ``number``-th paragraph of ``text`` begins, if it is ``paragraph``; empty lines do not count."""
+    at = counted = 0
+    for line in text.split("\n"):
+        counted += bool(line.strip())
+        if counted == number:
+            return at if line == paragraph else None
+        at += len(line) + 1
+    return None

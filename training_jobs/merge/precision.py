@@ -1,7 +1,7 @@
 """How many calls are right, before the filter and after it, where the calls that help are known.
 
 They are known of generated texts only (``truth.jsonl``; see `corpora.web.generated`); no stage reads them. A call is
-right if its result has the answer that its tool is to give there, and it stands right before that answer or between two
+right if its result has the answer that its tool is to give there, and it is right before that answer or between two
 words of it: where a translation begins as many do, the call helps with what is the sentence's own."""
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from rich.table import Table
 from training_jobs.annotate.prompted import begins_word
 from training_jobs.errors import StageError
 from training_jobs.merge.choosing import MergeRule, chosen
-from training_jobs.merge.kept import gather, records
-from training_jobs.merge.paragraphs import paragraph_of, paragraph_start
+from training_jobs.merge.kept import gather, paragraph_of, paragraph_start, records
 from training_jobs.records import KEPT, Annotated, Candidate, says
 
 _USUAL_RULE: Final = MergeRule()
@@ -55,7 +54,7 @@ class Precision:
 
     @property
     def in_texts(self) -> float:
-        """Of the calls that stand in C*, the share that is right; 0 if there are none."""
+        """Of the calls that are in C*, the share that is right; 0 if there are none."""
         return self.merged_right / self.merged if self.merged else 0.0
 
     def as_json(self) -> dict[str, int | float]:

@@ -1,8 +1,8 @@
 """A later round: the model that was finetuned on C* adds calls to the texts of C*, so that chains of calls arise.
 
-A text of C*, calls and results in it, is a document of the next round. A new call may stand before an earlier one and
+A text of C*, calls and results in it, is a document of the next round. A new call may be before an earlier one and
 help to write it (a date, then a question with it), or behind it and use its result (an answer, then arithmetic on it);
-none stands inside another. The losses of a new call are over that text, so it is kept where it helps to predict what
+none is inside another. The losses of a new call are over that text, so it is kept where it helps to predict what
 follows, be that plain text or a call. Every tool is asked about every text (C* is small, and a heuristic that looks at
 plain text would not see what a result brings); the calendar only about texts with a date.
 

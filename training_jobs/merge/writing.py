@@ -10,6 +10,7 @@ and ``summary.json``: the rule, the table's counts, the files' digests. The same
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections import Counter
@@ -18,6 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from toolformer.model_files.whole import whole
 from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn
@@ -27,7 +29,7 @@ from training_jobs.merge.putting import plain, put
 from training_jobs.merge.table import ToolCounts
 from training_jobs.records import Annotated, CallSegment, Document, Merged, Plain, Record
 from training_jobs.run_folder import WITH_CALLS
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import write_json
 
 WITHOUT_CALLS: Final = "without_calls.jsonl"
 DOCUMENTS: Final = "documents.jsonl"
@@ -43,7 +45,7 @@ def merge(
     earlier: Earlier | None = None,
     saw: Callable[[], None] = lambda: None,
 ) -> dict[str, ToolCounts]:
-    """Merge each tool's filtered file into ``out`` and return the counts; ``saw`` is told of each text read.
+    """Merge each tool's filtered file into ``out`` and return the counts; ``saw`` is called with each text read.
 
     ``earlier`` is the C* of the round before, whose texts were annotated: they keep the calls they have.
 
@@ -67,7 +69,7 @@ def merge(
         "tools": {tool: one.as_json() for tool, one in counts.items()},
         "sha256": digests,
     }
-    write_whole(out / SUMMARY, (json.dumps(summary, indent=2, ensure_ascii=False) + "\n").encode())
+    write_json(out / SUMMARY, summary)
     return counts
 
 
@@ -133,17 +135,17 @@ def _write(
     texts = 0
     names = (WITH_CALLS, WITHOUT_CALLS, DOCUMENTS)
     digests: dict[str, Any] = {name: hashlib.sha256() for name in names}
-    files = {name: (out / f"{name}.partial").open("wb") for name in names}
-    try:
+    with contextlib.ExitStack() as stack:
+        files = {name: stack.enter_context(stack.enter_context(whole(out / name)).open("wb")) for name in names}
         for id_ in ids:
             try:
                 merged, document = text(id_)
             except ValueError as error:
-                raise StageError(f"{error}: the filtered files are damaged or of other texts; annotate anew") from error
+                raise StageError(f"{error}: the filtered files are damaged or foreign; annotate again") from error
             if not merged.gains:  # drawn for none of its tools
                 continue
             if plain(merged.segments) != document.text:
-                raise StageError(f"{id_!r}: the text without its calls is not the document; annotate anew")
+                raise StageError(f"{id_!r}: the text without its calls is not the document; annotate again")
             texts += 1
             records: tuple[Record, ...] = (merged, Plain(id_, (document.text,)), document)
             for name, record in zip(names, records, strict=True):
@@ -154,9 +156,4 @@ def _write(
                 counts.setdefault(tool, ToolCounts())
                 counts[tool].merged_texts += 1
                 counts[tool].merged_calls += number
-    finally:
-        for file in files.values():
-            file.close()
-    for name in names:
-        (out / f"{name}.partial").replace(out / name)
     return texts, {name: digest.hexdigest() for name, digest in digests.items()}

@@ -21,7 +21,7 @@ _DATA: Final = "/*DATA*/null"
 
 def write_page(path: Path, template: Path, data: Any) -> None:
     """Write ``template`` filled with ``data`` (JSON) to ``path``."""
-    # The texts are anybody's: "</script>" in one must not end the script that they stand in.
+    # The texts are anybody's: "</script>" in one must not end the script that they are in.
     told = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
     page = template.read_text(encoding="utf-8")
     for mark, name in ((_STYLE, "style.css"), (_SCRIPT, "script.js")):

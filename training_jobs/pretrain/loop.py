@@ -4,7 +4,7 @@
 
 Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
 sees the same batches in the same order. With ``--cooldown 0.2`` the rate falls in the last fifth alone, so that until
-then a run can still be made longer or shorter (``--steps``). The finished model stands in ``RUN/model`` as a Hugging
+then a run can still be made longer or shorter (``--steps``). The finished model is in ``RUN/model`` as a Hugging
 Face checkpoint.
 
 Tokens that a tool's result splices in are left out of the loss: at inference they are never sampled, and most of
@@ -16,14 +16,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import math
 import shutil
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import torch
 from rich.console import Console
@@ -35,12 +34,11 @@ from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.short_rows import attention_for
 from language_model.tokenizer import ByteLevelTokenizer
+from language_model.training_run import TrainingRun
 from training_jobs.pretrain.rows import Batch, Tokens, batches_from
 from training_jobs.runner.progress import StageProgress
 from training_jobs.settings import add_settings, read_settings, setting
 
-_STATE: Final = "state.pt"
-_LOG: Final = "loss.jsonl"
 _BETAS: Final = (0.9, 0.95)
 _LENGTH: Final = {"steps", "warmup", "cooldown", "checkpoint_every"}
 """What may be changed in a run that is under way, if the steps done so far would have been the same."""
@@ -104,7 +102,6 @@ def pretrain(
     """
     tokens = Tokens.load(corpus)
     vocabulary = ByteLevelTokenizer.from_pretrained(corpus).vocab_size
-    out.mkdir(parents=True, exist_ok=True)
     torch.manual_seed(recipe.seed)
     config = GPTJConfig(
         vocab_size=vocabulary, n_positions=recipe.positions, n_embd=recipe.width, n_layer=recipe.layers,
@@ -113,29 +110,34 @@ def pretrain(
     device = torch.device(device)
     model = GPTJ.from_config(config, seed=recipe.seed).to(device).train()
     optimizer = _optimizer(model, recipe)
-    step = _resume(out, recipe, model, optimizer)
-    last = recipe.steps if stop_after is None else min(recipe.steps, step + stop_after)
+    run = TrainingRun(out, model, optimizer, recipe, rate=recipe.rate, clip=recipe.clip, length=_LENGTH)
+    if not _same_so_far(PretrainRecipe(**run.before), recipe, run.step):
+        differ = ", ".join(name for name in sorted(_LENGTH) if run.before[name] != getattr(recipe, name))
+        raise ValueError(f"{out} holds a run of another recipe ({differ} differ): give another --out")
+    last = recipe.steps if stop_after is None else min(recipe.steps, run.step + stop_after)
     batches = batches_from(
-        tokens, step=step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed
+        tokens, step=run.step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed
     )
-    shown = StageProgress("pretrain", recipe.steps, step, Console(stderr=True), unit="steps")
-    with (out / _LOG).open("a", buffering=1) as log, shown as progress:
-        while step < last:
-            began = time.perf_counter()
-            batch = next(batches).to(device)
-            loss = _train_step(model, optimizer, batch, recipe, step)
-            step += 1
-            speed = batch.ids.numel() / (time.perf_counter() - began)
-            print(
-                json.dumps({"step": step, "loss": loss, "rate": recipe.rate(step - 1), "tokens_per_s": round(speed)}),
-                file=log,
-            )
-            progress.advance(1, {"tokens": batch.ids.numel()}, f"loss {loss:.3f}")
-            if step % recipe.checkpoint_every == 0 or step == last:
-                log.flush()
-                _save_state(out, recipe, model, optimizer, step)
+    counted = 0
+
+    def loss_of(step: int) -> Tensor:
+        nonlocal counted
+        batch = next(batches).to(device)
+        counted = batch.ids.numel()
+        # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
+        with _products_in(recipe.precision, device, batch.ids.shape[1]):
+            return batch_loss(model, batch)
+
+    with StageProgress("pretrain", recipe.steps, run.step, Console(stderr=True), unit="steps") as progress:
+        began = time.perf_counter()
+        for loss in run.steps(last, loss_of):
+            began, spent = time.perf_counter(), time.perf_counter() - began
+            run.log(loss=loss, rate=recipe.rate(run.step - 1), tokens_per_s=round(counted / spent))
+            progress.advance(1, {"tokens": counted}, f"loss {loss:.3f}")
+            if run.step % recipe.checkpoint_every == 0 or run.step == last:
+                run.save()
     model = model.cpu()
-    if step == recipe.steps:
+    if run.step == recipe.steps:
         checkpoint.save(model, out / "model")
         shutil.copyfile(corpus / "tokenizer.json", out / "model" / "tokenizer.json")
     return model.eval()
@@ -151,52 +153,12 @@ def _products_in(precision: Precision, device: torch.device, tokens: int) -> Ite
         yield
 
 
-def _train_step(
-    model: GPTJ, optimizer: torch.optim.Optimizer, batch: Batch, recipe: PretrainRecipe, step: int
-) -> float:
-    for group in optimizer.param_groups:
-        group["lr"] = recipe.rate(step)
-    # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
-    with _products_in(recipe.precision, batch.ids.device, batch.ids.shape[1]):
-        loss = batch_loss(model, batch)
-    optimizer.zero_grad(set_to_none=True)
-    loss.backward()  # type: ignore[no-untyped-call]
-    torch.nn.utils.clip_grad_norm_(model.parameters(), recipe.clip)
-    optimizer.step()
-    return loss.item()
-
-
 def _optimizer(model: GPTJ, recipe: PretrainRecipe) -> torch.optim.Optimizer:
     # Weight decay is for the matrices; on norms, biases and rarely seen embeddings it only erases.
     decayed = [p for name, p in model.named_parameters() if p.dim() == 2 and not name.startswith("wte")]
     others = [p for name, p in model.named_parameters() if p.dim() != 2 or name.startswith("wte")]
     groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
     return torch.optim.AdamW(groups, lr=recipe.peak_rate, betas=_BETAS, fused=True)
-
-
-def _save_state(out: Path, recipe: PretrainRecipe, model: GPTJ, optimizer: torch.optim.Optimizer, step: int) -> None:
-    state = {"recipe": asdict(recipe), "step": step, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
-    partial = out / f"{_STATE}.partial"
-    torch.save(state, partial)
-    partial.replace(out / _STATE)  # atomic: a kill leaves the old checkpoint or the new one
-
-
-def _resume(out: Path, recipe: PretrainRecipe, model: GPTJ, optimizer: torch.optim.Optimizer) -> int:
-    """Load the last checkpoint, if any, and forget log lines after it; the number of steps done."""
-    log = out / _LOG
-    if not (out / _STATE).exists():
-        log.write_text("")
-        return 0
-    state: dict[str, Any] = torch.load(out / _STATE, weights_only=True, map_location=next(model.parameters()).device)
-    changed = sorted(name for name, value in asdict(recipe).items() if state["recipe"].get(name, value) != value)
-    if not set(changed) <= _LENGTH or not _same_so_far(PretrainRecipe(**state["recipe"]), recipe, int(state["step"])):
-        raise ValueError(f"{out} holds a run of another recipe ({', '.join(changed)} differ): give another --out")
-    model.load_state_dict(state["model"])
-    optimizer.load_state_dict(state["optimizer"])
-    step = int(state["step"])
-    kept = log.read_text().splitlines(keepends=True)[:step] if log.exists() else []
-    log.write_text("".join(kept))
-    return step
 
 
 def _same_so_far(one: PretrainRecipe, other: PretrainRecipe, steps: int) -> bool:
@@ -216,7 +178,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = parser.parse_args(arguments)
     has_gpu = torch.cuda.is_available()
     if options.device == "cuda" and not has_gpu:
-        parser.error("--device cuda: torch finds no GPU here; leave it out, or install requirements/torch-cuda.txt")
+        parser.error(
+            "--device cuda: torch finds no GPU here; leave it out, or install torch with CUDA (make setup TORCH=cuda)"
+        )
     device = options.device or ("cuda" if has_gpu else "cpu")
     try:
         pretrain(options.corpus, options.out, read_settings(PretrainRecipe, options), device=device)

@@ -16,6 +16,8 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from toolformer.model_files.whole import whole
+
 TOKENS_FILE: Final = "tokens.safetensors"
 # Documents are sorted by length within pools of this many: large enough for little padding, small enough to stay
 # shuffled.
@@ -38,6 +40,13 @@ class Tokens:
         """Number of documents."""
         return len(self.starts) - 1
 
+    def counts(self) -> dict[str, int]:
+        """What a corpus' manifest says of them."""
+        longest = int(self.starts.diff().max()) if self.documents else 0
+        learned = int(self.learned.sum())
+        return {"documents": self.documents, "tokens": len(self.ids), "learned_tokens": learned,
+                "longest_document_tokens": longest}  # fmt: skip
+
     @classmethod
     def of(cls, documents: Sequence[tuple[Sequence[int], Sequence[bool]]]) -> Tokens:
         """Tokens of documents given as (ids, learned)."""
@@ -50,9 +59,8 @@ class Tokens:
 
     def save(self, directory: Path) -> None:
         """Write ``directory/tokens.safetensors``; a reader never sees half a file."""
-        partial = directory / f"{TOKENS_FILE}.partial"
-        save_file({"ids": self.ids, "learned": self.learned, "starts": self.starts}, partial)
-        partial.replace(directory / TOKENS_FILE)
+        with whole(directory / TOKENS_FILE) as partial:
+            save_file({"ids": self.ids, "learned": self.learned, "starts": self.starts}, partial)
 
     @classmethod
     def load(cls, directory: Path) -> Tokens:

@@ -14,6 +14,8 @@ from typing import Final
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
+from toolformer.model_files.whole import write_whole
+
 END_OF_TEXT: Final = "<|endoftext|>"
 VOCAB_SIZE: Final = 2048
 CALL_MARKS: Final = (" [", "[", "]", " ->", "->")
@@ -65,9 +67,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int = VOCAB_SIZE) -> To
 def save_tokenizer(tokenizer: Tokenizer, directory: Path) -> None:
     """Write ``directory/tokenizer.json``; a reader never sees half a file."""
     directory.mkdir(parents=True, exist_ok=True)
-    partial = directory / "tokenizer.json.partial"
-    tokenizer.save(str(partial))
-    partial.replace(directory / "tokenizer.json")
+    write_whole(directory / "tokenizer.json", tokenizer.to_str(pretty=True))
 
 
 def _with_marks(texts: Iterable[str]) -> Iterator[str]:

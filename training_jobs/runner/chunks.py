@@ -30,7 +30,7 @@ class Plan:
     chunks: tuple[Chunk, ...]
 
     def read(self, chunk: Chunk) -> list[tuple[str, bytes]]:
-        """The chunk's lines, each behind where it stands (``file:line``).
+        """The chunk's lines, each behind where it is (``file:line``).
 
         Raises:
             StageError: if the file became shorter since it was planned.

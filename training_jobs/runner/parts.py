@@ -12,7 +12,6 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import re
 import shutil
 from collections.abc import Iterator, Mapping
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from toolformer.model_files.digests import file_digest
+from toolformer.model_files.whole import whole
 from training_jobs.errors import StageError
 from training_jobs.runner.chunks import marker_of
 
@@ -27,32 +27,36 @@ _PART: Final = re.compile(r"(\d{8})\.([0-9a-f]{32})\.jsonl")
 _BLOCK: Final = 1 << 20
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write ``data`` so that a reader, and whoever starts after a kill, sees all of it or the file as it was."""
-    with _partial(path) as partial, partial.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def _partial(path: Path) -> Iterator[Path]:
-    """The name under which ``path`` is written; nothing is left there where that fails.
+def write_whole(path: Path, data: bytes | str) -> None:
+    """Write ``data`` (text as UTF-8) so that a reader, and anyone who starts after a kill, sees all of it or the file
+    as it was.
 
     Raises:
         StageError: if it cannot be written.
     """
-    partial = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    with _writing(path) as partial:
+        partial.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Write ``value`` as :func:`write_whole` does."""
+    write_whole(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+@contextlib.contextmanager
+def _writing(path: Path) -> Iterator[Path]:
     try:
-        yield partial
-        partial.replace(path)
+        with whole(path, shared=True) as partial:
+            yield partial
     except FileNotFoundError:
         raise
     except OSError as error:
         raise StageError(f"{path} cannot be written ({error.strerror}); make room, and run again to go on") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
+
+
+def differing(before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """The names of the settings that differ, for people; empty if none does."""
+    return ", ".join(sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)))
 
 
 class Parts:
@@ -91,7 +95,7 @@ class Parts:
             return False
         if file_digest(self._output) != marker.get("sha256"):
             raise StageError(
-                f"{self._output} is damaged: its digest is not the one written down; give --restart to make it anew"
+                f"{self._output} is damaged: its digest is not the one written down; give --restart to make it again"
             )
         return True
 
@@ -118,7 +122,7 @@ class Parts:
         """
         self._folder.mkdir(parents=True, exist_ok=True)
         if not (self._folder / "settings.json").exists():
-            write_whole(self._folder / "settings.json", _json(self._settings))
+            write_json(self._folder / "settings.json", self._settings)
         with (self._folder / f"rank-{rank}.lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -151,21 +155,19 @@ class Parts:
             return self.joined()
         digest = hashlib.sha256()
         try:
-            with _partial(self._output) as partial, partial.open("wb") as whole:
+            with _writing(self._output) as partial, partial.open("wb") as joined:
                 for number in range(self._count):
                     with parts[number].open("rb") as part:
                         while block := part.read(_BLOCK):
                             digest.update(block)
-                            whole.write(block)
-                whole.flush()
-                os.fsync(whole.fileno())
-                size = whole.tell()
+                            joined.write(block)
+                size = joined.tell()
         except FileNotFoundError:
             if self.joined():  # another process joined them and swept up
                 return True
             raise
         told = {"settings": self._settings, "bytes": size, "sha256": digest.hexdigest()}
-        write_whole(self._marker, _json(told))
+        write_json(self._marker, told)
         shutil.rmtree(self._folder, ignore_errors=True)
         return True
 
@@ -185,11 +187,10 @@ class Parts:
     def _check(self, other: Any) -> None:
         if other == self._settings:
             return
-        before = other if isinstance(other, dict) else {}
-        differ = [key for key in {**self._settings, **before} if before.get(key) != self._settings.get(key)]
+        differ = differing(other if isinstance(other, dict) else {}, self._settings)
         raise StageError(
-            f"{self._output} was made from other input or settings ({', '.join(differ)}): "
-            "give --restart to make it anew, or another folder"
+            f"{self._output} was made from other input or settings ({differ}): "
+            "give --restart to make it again, or another folder"
         )
 
 
@@ -199,10 +200,6 @@ def _read(path: Path) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return told if isinstance(told, dict) else None
-
-
-def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
 
 def _digest(data: bytes) -> str:

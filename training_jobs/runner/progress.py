@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, TypeVar
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+T = TypeVar("T")
 
 EVERY_S: Final = 10.0
 """Seconds between two lines where no terminal shows a bar, such as in a container's log."""
@@ -91,6 +93,14 @@ class StageProgress:
         counted = [f"{number:,} {name} ({number / spent:,.1f}/s)" for name, number in self.counts.items()]
         noted = [self._note] if self._note else []
         return ", ".join([*noted, f"{rate:,.1f} {self._unit}/s", *counted, f"{_duration(left)} left"])
+
+
+def shown(name: str, items: Iterable[T], total: int, unit: str = "texts") -> Iterator[T]:
+    """``items``, with how many of ``total`` are done on standard error."""
+    with StageProgress(name, total, 0, Console(stderr=True), unit=unit) as progress:
+        for item in items:
+            yield item
+            progress.advance(1, {})
 
 
 def _duration(seconds: float) -> str:

@@ -16,6 +16,7 @@ from typing import Final
 from rich.console import Console
 
 from training_jobs.errors import StageError
+from training_jobs.nothing_kept import Keeping, check_kept
 from training_jobs.records import RecordError
 from training_jobs.runner.chunks import Plan, plan
 from training_jobs.runner.parts import Parts
@@ -31,7 +32,7 @@ FORMAT: Final = 1
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What is done: ``job`` on ``source``, written to ``target``. ``name`` is for people, such as ``annotate QA``. A
-    ``replaceable`` output is made anew for other input or settings; of others that is refused."""
+    ``replaceable`` output is made again for other input or settings; of others that is refused."""
 
     name: str
     source: Path
@@ -51,18 +52,22 @@ class Running:
     console: Console = field(default_factory=lambda: Console(stderr=True))
 
 
-def run_stages(stages: Sequence[Stage], running: Running) -> bool:
+def run_stages(stages: Sequence[Stage], running: Running, keeping: Keeping | None = None) -> bool:
     """Do what is left of each stage, one after the other; whether the outputs of all are whole at the end. Of several
-    ranks the one that ends last finds them whole.
+    ranks the one that ends last finds them whole, and looks with ``keeping`` whether anything was kept.
 
     Raises:
+        NothingKept: if nothing was.
         StageError: what is wrong, for people. What was done stays done.
     """
     if running.restart and running.shard.world_size > 1:
         raise StageError("--restart would have each rank forget what the others did: remove the stage's folder instead")
     # What another rank was the last to do is whole only after this one has gone on.
     parts = [_run(stage, running) for stage in stages]
-    return all(one.joined() for one in parts)
+    whole = all(one.joined() for one in parts)
+    if whole and keeping is not None:
+        check_kept({stage.name: stage.target for stage in stages}, keeping, running.console)
+    return whole
 
 
 def _run(stage: Stage, running: Running) -> Parts:

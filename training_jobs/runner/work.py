@@ -1,4 +1,4 @@
-"""What a stage does with documents, whoever runs it: the runner knows jobs and workers by these two only."""
+"""What a stage does with documents, independent of who runs it: the runner knows jobs and workers by these two only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,5 @@
 """A server of files, and of the hub's API, that misbehaves as it is told; every request is kept."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """One file over HTTP from a server that misbehaves: it arrives as it was published, or not at all."""
 
-from __future__ import annotations
-
 import hashlib
 import random
 import threading

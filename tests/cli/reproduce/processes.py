@@ -1,7 +1,5 @@
 """The processes of a run."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 

@@ -1,7 +1,5 @@
 """The command as a process: a step that fails, and a stop that is asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

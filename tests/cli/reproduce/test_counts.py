@@ -1,7 +1,5 @@
 """What steps counted, read from what they wrote."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

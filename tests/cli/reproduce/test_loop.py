@@ -1,7 +1,5 @@
 """The whole loop, tiny, with real services, models and gateways; killed in the middle."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """The plan: steps in an order in which each has what it needs; settings and what they refuse."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Steps one after the other: what is done is not done again, and what cannot be gone on with is refused by name."""
 
-from __future__ import annotations
-
 import dataclasses
 import fcntl
 import hashlib

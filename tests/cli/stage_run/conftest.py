@@ -1,7 +1,5 @@
 """docker and kubectl as programs of the tests' own; tests/containers run the real engine."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -6,8 +6,6 @@ created; ``calls.jsonl`` is written. What is ``refused`` is so always, or as man
 ``kubectl kustomize`` is the real one.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

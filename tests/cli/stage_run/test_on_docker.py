@@ -1,7 +1,5 @@
 """``--on docker``: which commands are built from the options, and how they end; tests/containers have an engine."""
 
-from __future__ import annotations
-
 import shlex
 import signal
 from pathlib import Path
@@ -10,12 +8,12 @@ from typing import Any
 import pytest
 
 from cli import jobs_run
+from cli.checkout import CHECKOUT
 from cli.console import CommandError
 from cli.stage_run import command
-from cli.stage_run.programs import ROOT
 from tests.cli.stage_run.conftest import Programs
 
-COMPOSE = ["docker", "compose", "--project-directory", str(ROOT), "--profile", "jobs"]
+COMPOSE = ["docker", "compose", "--project-directory", str(CHECKOUT), "--profile", "jobs"]
 
 
 def test_the_stage_runs_as_the_compose_file_describes_it(

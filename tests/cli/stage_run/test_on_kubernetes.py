@@ -1,7 +1,5 @@
 """``--on k8s``: which Job is created, and what kubectl is asked; no real cluster was available."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """A model on disk: whole, or refused with a reason."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Checkpoints and indexes in the layout Atlas publishes, made of tiny random weights."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import pickle

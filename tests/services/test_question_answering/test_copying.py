@@ -1,7 +1,5 @@
 """The reader's start: a circuit that copies, in weights that have learned nothing."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

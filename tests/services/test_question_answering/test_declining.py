@@ -1,7 +1,5 @@
 """The bundled model declines what its passages do not say, and still answers what they do."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Passages, their vectors, and an index on disk."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The reader and the retriever beside their obvious, slow forms."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """What the README shows holds, and the registry keeps to the service's limits."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

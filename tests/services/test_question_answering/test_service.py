@@ -1,7 +1,5 @@
 """The service over HTTP, on a tiny random model: what it answers is nonsense, but always the reader's."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -14,8 +12,8 @@ from services.question_answering.app import QuestionAnsweringSettings, build_app
 from services.question_answering.checkpoint import Model
 from services.question_answering.engine import Options, QuestionAnsweringEngine, require_question
 from services.question_answering.reader import Answer, Reader
-from tests.http_api.asgi import error_of, running
 from tests.services.test_question_answering.tiny import PASSAGES, QUESTIONS, model_and_index, write_model
+from tests.toolformer.http_api.asgi import error_of, running
 
 
 @pytest.fixture(scope="module")

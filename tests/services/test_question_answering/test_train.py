@@ -21,7 +21,7 @@ from services.question_answering.index_folder import open_index
 from services.question_answering.passages import PagePassage
 from services.question_answering.train import PARTS, AnsweringRecipe, Models, Training, save_part
 from services.question_answering.training_data import POOL, TrainingSet, bundled_passages
-from services.question_answering.training_run import Schedule
+from services.question_answering.training_schedule import Schedule
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]  # the vocabulary is learned from the whole encyclopedia
 

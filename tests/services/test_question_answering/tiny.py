@@ -1,7 +1,5 @@
 """Tiny random models of the real architectures, the same in every run, and passages to ask them about."""
 
-from __future__ import annotations
-
 import functools
 import json
 from pathlib import Path

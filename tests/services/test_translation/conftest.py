@@ -1,7 +1,5 @@
 """Models for the tests: a random NLLB-like checkpoint, converted."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A checkpoint with random weights in the layout in which NLLB-200 is published, small enough for tests."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch

@@ -1,7 +1,5 @@
 """The service over HTTP, with a random model: which texts reach the model, and what is said of those that do not."""
 
-from __future__ import annotations
-
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
@@ -14,7 +12,7 @@ import pytest
 from services.base import ConfigurationError
 from services.translation.app import MAX_CHARS, TranslationSettings, build_app
 from services.translation.translator import Translated, Translator
-from tests.http_api.asgi import error_of, running
+from tests.toolformer.http_api.asgi import error_of, running
 
 GERMAN = "Das Treffen findet am 20. November 2026 statt."
 CHINESE = "会议于1991年8月13日举行。"
@@ -29,7 +27,7 @@ def settings(model: Path, language_id: Path, **more: Any) -> TranslationSettings
 async def until_loaded(client: httpx.AsyncClient) -> httpx.Response:
     """What /ready says once loading has ended, well or not."""
     loading = [task for task in asyncio.all_tasks() if task.get_name() == "load translation"]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         await asyncio.gather(*loading)
     return await client.get("/ready")
 

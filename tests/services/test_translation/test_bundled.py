@@ -1,7 +1,5 @@
 """The bundled models are what their READMEs say: they answer the examples shown and translate what they never saw."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import httpx2
@@ -16,9 +14,9 @@ from services.translation.evaluate import evaluate_language
 from services.translation.language_id import LanguageIdentifier
 from services.translation.model_folder import LANGUAGE_ID_NAME, read_manifest
 from services.translation.translator import Translator
-from tests.http_api.asgi import running
 from tests.services.test_base_readmes import as_request, comparable, shown
 from tests.services.test_translation.test_app import until_loaded
+from tests.toolformer.http_api.asgi import running
 
 PHRASES = 12
 

@@ -1,14 +1,11 @@
 """A checkpoint in NLLB's published layout converts, and CTranslate2 then makes the tokens that torch makes."""
 
-from __future__ import annotations
-
-import json
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import ctranslate2
 import pytest
-import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from services.translation.convert import ConversionError, convert, main
@@ -84,43 +81,63 @@ def test_weights_as_safetensors_convert_too(checkpoint: Path, tmp_path: Path) ->
     assert convert(str(copy), tmp_path / "out", quantization="float32").quantization == "float32"
 
 
-@pytest.mark.parametrize("missing", ["config.json", "tokenizer.json", "pytorch_model.bin"])
-def test_a_checkpoint_without_a_file_is_refused(checkpoint: Path, tmp_path: Path, missing: str) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(checkpoint, copy)
-    (copy / missing).unlink()
-    with pytest.raises(ConversionError, match=missing):
-        convert(str(copy), tmp_path / "out")
+Spoil = Callable[[Path], object]
+
+
+def gone(name: str) -> Spoil:
+    return lambda folder: (folder / name).unlink()
+
+
+def torn(name: str, size: int) -> Spoil:
+    return lambda folder: (folder / name).write_bytes((folder / name).read_bytes()[:size])
+
+
+def zeros(name: str) -> Spoil:
+    return lambda folder: (folder / name).write_bytes(bytes((folder / name).stat().st_size))
+
+
+def written(name: str, content: str) -> Spoil:
+    return lambda folder: (folder / name).write_text(content)
+
+
+def replaced(name: str, old: str, new: str) -> Spoil:
+    return lambda folder: (folder / name).write_text((folder / name).read_text().replace(old, new))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        *((gone(name), name) for name in ("config.json", "tokenizer.json", "pytorch_model.bin")),
+        (torn("pytorch_model.bin", 100), "cannot convert"),
+        (replaced("config.json", "m2m_100", "vit"), "cannot convert"),
+        (replaced("tokenizer.json", "eng_Latn", "eng_Xxxx"), "no token 'eng_Latn'"),
+    ],
+)
+def test_a_checkpoint_that_is_none_is_refused(checkpoint: Path, tmp_path: Path, spoil: Spoil, complaint: str) -> None:
+    shutil.copytree(checkpoint, tmp_path / "copy")
+    spoil(tmp_path / "copy")
+    with pytest.raises(ConversionError, match=complaint):
+        convert(str(tmp_path / "copy"), tmp_path / "out")
     assert not list(tmp_path.glob("out*"))
 
 
-def test_torn_weights_leave_nothing_behind(checkpoint: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(checkpoint, copy)
-    torch.save({}, copy / "pytorch_model.bin")
-    (copy / "pytorch_model.bin").write_bytes((copy / "pytorch_model.bin").read_bytes()[:100])
-    with pytest.raises(ConversionError, match="cannot convert"):
-        convert(str(copy), tmp_path / "out")
-    assert not list(tmp_path.glob("out*"))
-
-
-def test_another_architecture_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(checkpoint, copy)
-    config = json.loads((copy / "config.json").read_text())
-    (copy / "config.json").write_text(json.dumps({**config, "model_type": "vit"}))
-    with pytest.raises(ConversionError, match="cannot convert"):
-        convert(str(copy), tmp_path / "out")
-
-
-def test_a_tokenizer_without_languages_is_refused(checkpoint: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(checkpoint, copy)
-    tokenizer = (copy / "tokenizer.json").read_text().replace("eng_Latn", "eng_Xxxx")
-    (copy / "tokenizer.json").write_text(tokenizer)
-    with pytest.raises(ConversionError, match="no token 'eng_Latn'"):
-        convert(str(copy), tmp_path / "out")
-    assert not list(tmp_path.glob("out*"))
+@pytest.mark.parametrize(
+    ("spoil", "complaint"),
+    [
+        *((gone(name), name) for name in ("model.bin", "config.json", "shared_vocabulary.json", "tokenizer.json")),
+        (torn("model.bin", -1_000), "torn"),
+        *((zeros(name), "cannot be loaded|is damaged") for name in ("model.bin", "tokenizer.json")),
+        *((written("translation.json", text), "on.json cannot be read") for text in ("", "{}", '{"format": 1}', "no")),
+        (lambda folder: read_manifest(folder).model_copy(update={"format": 99}).write(folder), "format 99"),
+    ],
+)
+def test_a_folder_that_is_not_whole_cannot_be_loaded(
+    model_folder: Path, tmp_path: Path, spoil: Spoil, complaint: str
+) -> None:
+    shutil.copytree(model_folder, tmp_path / "copy")
+    spoil(tmp_path / "copy")
+    with pytest.raises(UnusableModelError, match=complaint):
+        Translator(tmp_path / "copy")
 
 
 def test_an_existing_folder_is_never_written_over(checkpoint: Path, model_folder: Path) -> None:
@@ -142,49 +159,6 @@ def test_the_command_complains_in_one_line(tmp_path: Path) -> None:
         main(["--model", str(tmp_path / "nowhere"), "--out", str(tmp_path / "out")])
     assert str(stopped.value).startswith("convert: there is no folder")
     assert "\n" not in str(stopped.value)
-
-
-@pytest.mark.parametrize("name", ["model.bin", "config.json", "shared_vocabulary.json", "tokenizer.json"])
-def test_a_folder_without_a_file_cannot_be_loaded(model_folder: Path, tmp_path: Path, name: str) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(model_folder, copy)
-    (copy / name).unlink()
-    with pytest.raises(UnusableModelError, match=name):
-        Translator(copy)
-
-
-def test_a_torn_model_cannot_be_loaded(model_folder: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(model_folder, copy)
-    (copy / "model.bin").write_bytes((model_folder / "model.bin").read_bytes()[:-1_000])
-    with pytest.raises(UnusableModelError, match="torn"):
-        Translator(copy)
-
-
-@pytest.mark.parametrize("name", ["model.bin", "tokenizer.json"])
-def test_a_corrupt_file_of_the_right_size_cannot_be_loaded(model_folder: Path, tmp_path: Path, name: str) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(model_folder, copy)
-    (copy / name).write_bytes(b"\x00" * (copy / name).stat().st_size)
-    with pytest.raises(UnusableModelError, match=r"cannot be loaded|is damaged"):
-        Translator(copy)
-
-
-@pytest.mark.parametrize("content", ["", "{}", '{"format": 1}', "not json"])
-def test_a_broken_manifest_is_named(model_folder: Path, tmp_path: Path, content: str) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(model_folder, copy)
-    (copy / "translation.json").write_text(content)
-    with pytest.raises(UnusableModelError, match=r"translation\.json cannot be read"):
-        read_manifest(copy)
-
-
-def test_another_format_is_named(model_folder: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(model_folder, copy)
-    read_manifest(copy).model_copy(update={"format": 99}).write(copy)
-    with pytest.raises(UnusableModelError, match="format 99"):
-        read_manifest(copy)
 
 
 def test_a_compute_type_that_the_machine_lacks_is_a_clear_error(model_folder: Path) -> None:

@@ -1,7 +1,5 @@
 """The bundled model declines what it does not know, and still translates what it does."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -10,8 +8,8 @@ from demo_world.phrases import LANGUAGES, phrases
 from services.translation.app import BUNDLED, TranslationSettings, build_app
 from services.translation.evaluate import SEED, share_declined
 from services.translation.translator import UNKNOWN, Segment, Translator
-from tests.http_api.asgi import error_of, running
 from tests.services.test_translation.test_app import until_loaded
+from tests.toolformer.http_api.asgi import error_of, running
 
 LINES = Path(__file__).with_name("unknown.tsv").read_text(encoding="utf-8").splitlines()
 TEXTS = [(language, text) for language, _, text in (line.partition("\t") for line in LINES)]

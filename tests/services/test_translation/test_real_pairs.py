@@ -1,7 +1,5 @@
 """Real pairs in small: published files become pairs, and pairs a model that goes on after a kill."""
 
-from __future__ import annotations
-
 import json
 import random
 import zipfile

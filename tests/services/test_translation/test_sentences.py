@@ -1,7 +1,5 @@
 """Text becomes sentences and sentences become text, in scripts with and without spaces."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

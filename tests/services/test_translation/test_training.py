@@ -1,7 +1,5 @@
 """The bundled models' job, in small: it learns, goes on after a kill as if there had been none, and its end serves."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import replace
 from pathlib import Path

@@ -14,17 +14,14 @@ from tests.training_jobs.servers import tool_services
 from toolformer.api_call import ApiCall, splice_result
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
-from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, MANIFEST_FILE, Encoder, main, make_corpus
-from training_jobs.corpora.demonstrations.executing import (
-    ExecutedCall,
-    ExecutedDocument,
-    execute,
-)
+from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, MANIFEST_FILE, main, make_corpus
+from training_jobs.corpora.demonstrations.executing import ExecutedDocument, execute
 from training_jobs.errors import StageError
 from training_jobs.execute.asking import ExecuteSettings, check_services
 from training_jobs.pretrain.rows import Tokens
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, train_tokenizer
-from training_jobs.records import says
+from training_jobs.records import CallSegment, says
+from training_jobs.text_encoder import TextEncoder
 
 COUNT = 400
 
@@ -81,19 +78,23 @@ def test_ids_are_those_of_the_segments_and_results_are_not_learned(corpus: Path,
         assert learned[at:] == [True]
 
 
+def encoder_of(tokenizer: Tokenizer, registry: ToolRegistry) -> TextEncoder:
+    return TextEncoder(ByteLevelTokenizer(tokenizer), registry, end_id=0, mask_results=True, apart=True)
+
+
 def test_an_end_of_text_in_a_text_is_not_the_mark(registry: ToolRegistry) -> None:
     backend = train_tokenizer(["Today is Friday."] * 10, vocab_size=300)
-    ids, learned = Encoder(Tokenizer.from_str(backend.to_str()), registry).encode([f"so{END_OF_TEXT}on"])
-    assert ids.count(0) == 1
-    assert ids[-1] == 0
-    assert all(learned)
+    encoded = encoder_of(Tokenizer.from_str(backend.to_str()), registry).encode([f"so{END_OF_TEXT}on"])
+    assert encoded.ids.count(0) == 1
+    assert encoded.ids[-1] == 0
+    assert all(encoded.learned)
 
 
 def test_a_long_result_is_cut_as_at_inference(registry: ToolRegistry) -> None:
-    encoder = Encoder(train_tokenizer(["1"] * 10, vocab_size=300), registry)
-    _, learned = encoder.encode([ExecutedCall("Calculator", "1", "9" * 500)])
+    encoder = encoder_of(train_tokenizer(["1"] * 10, vocab_size=300), registry)
+    encoded = encoder.encode([CallSegment("Calculator", "1", "9" * 500)])
     limit = registry.get("Calculator").max_result_tokens
-    assert learned.count(False) == limit + 1  # and the closing bracket
+    assert encoded.learned.count(False) == limit + 1  # and the closing bracket
 
 
 def text(before: str, call: CallSlot, after: str, answer: str) -> Text:
@@ -109,7 +110,7 @@ async def test_texts_whose_tool_disagrees_or_is_silent_are_dropped(registry: Too
         kept, counts = await execute(
             [Document(7, (wrong, right, plain)), Document(8, (silent,))], client, registry, ExecuteSettings()
         )
-    called = ExecutedCall("Calculator", "2 + 2", "4")
+    called = CallSegment("Calculator", "2 + 2", "4")
     assert kept == [ExecutedDocument(7, ("It is", called, " 4. A text. With no call."))]
     assert counts == {
         "kept: Calculator": 1,

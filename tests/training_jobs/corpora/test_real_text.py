@@ -1,7 +1,5 @@
 """Real text for a base model: problems that come out right, exams that stay out, a corpus of the given size."""
 
-from __future__ import annotations
-
 import json
 import random
 from decimal import Decimal

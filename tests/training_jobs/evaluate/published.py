@@ -1,7 +1,5 @@
 """Hand-made files in the published formats, for tests."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

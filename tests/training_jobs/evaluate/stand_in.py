@@ -1,7 +1,5 @@
 """Stand-in models behind the gateway's API, or behind that of any OpenAI server."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any

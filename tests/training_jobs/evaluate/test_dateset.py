@@ -1,7 +1,5 @@
 """Dateset: sizes of the paper's table 11, and answers worked out another way."""
 
-from __future__ import annotations
-
 import datetime as dt
 import re
 from collections import Counter

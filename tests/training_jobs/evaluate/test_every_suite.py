@@ -1,7 +1,5 @@
 """A perfect model gets 100 % on every suite and an empty one 0 %, over HTTP; with the real files too."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence

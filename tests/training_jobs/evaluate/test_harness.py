@@ -1,7 +1,5 @@
 """lm-evaluation-harness asks a served model through its completions client, with the project's task files."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib.util
 import json
@@ -30,7 +28,7 @@ MODEL = Path(__file__).parents[3] / "models" / "gptj-tools"
 
 needs_harness = pytest.mark.skipif(
     importlib.util.find_spec("lm_eval") is None,
-    reason="lm-evaluation-harness is not installed (requirements/evaluation-harness.txt)",
+    reason="lm-evaluation-harness is not installed (the group evaluation-harness)",
 )
 
 

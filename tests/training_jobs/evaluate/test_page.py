@@ -1,7 +1,5 @@
 """Results of several models beside each other: tables, the plot over model size, and the page in headless Chromium."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Perplexity by the local engine is transformers' number on the same tokens."""
 
-from __future__ import annotations
-
 import json
 import math
 import random
@@ -18,7 +16,7 @@ from language_model.bulk.loading import load_bulk
 from language_model.checkpoint import save as save_model
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.models import SMALL, random_model
-from tests.support.vocabularies import small_tokenizer
+from tests.support.vocabularies import save_small_tokenizer
 from training_jobs.evaluate.__main__ import main
 from training_jobs.evaluate.perplexity import TextLoss, count_parameters, text_losses, windows
 from training_jobs.evaluate.readers.plain_texts import PlainText
@@ -31,7 +29,7 @@ WORDS = ["the", "mill", "stands", "at", "gate", "wheel", "four", "hens", "laid",
 def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("model")
     save_model(random_model(SMALL, spread=0.1), folder)
-    small_tokenizer()._backend.save(str(folder / "tokenizer.json"))
+    save_small_tokenizer(folder)
     return folder
 
 

@@ -1,7 +1,5 @@
 """A file of one's own prompts: what is read, what is right, what the table says, and what is refused."""
 
-from __future__ import annotations
-
 import datetime as dt
 import json
 from collections import Counter

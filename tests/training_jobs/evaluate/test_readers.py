@@ -1,7 +1,5 @@
 """Each published format, read from hand-made files, with the prompt that the paper asks it with."""
 
-from __future__ import annotations
-
 import datetime as dt
 from pathlib import Path
 from typing import Any
@@ -36,12 +34,7 @@ COMPLETE = "Please complete the following text so that it is factually correct:"
             1,
         ),
         ("t-rex", [f"{COMPLETE} Ana Kos works in the field of"], [("logic",)], 3),
-        (
-            "google-re-sentences",
-            [f"{COMPLETE} Ana Kos is a potter . She was born in"],
-            [("Bled", "Bled, Slovenia")],
-            2,
-        ),
+        ("google-re-sentences", [f"{COMPLETE} Ana Kos is a potter . She was born in"], [("Bled", "Bled, Slovenia")], 2),
         ("t-rex-sentences", [f"{COMPLETE} Ana was a", f"{COMPLETE} Eva was a"], [("pottery", "potter")] * 2, 2),
         (
             "asdiv",
@@ -54,10 +47,7 @@ COMPLETE = "Please complete the following text so that it is factually correct:"
         ),
         (
             "svamp",
-            [
-                "A cup costs 7 dollars What do 3 cups cost? The answer is",
-                "B. What is half of a million? The answer is",
-            ],
+            ["A cup costs 7 dollars What do 3 cups cost? The answer is", "B. What is half of a million? The answer is"],
             [("21",), ("500000",)],
             0,
         ),
@@ -69,10 +59,7 @@ COMPLETE = "Please complete the following text so that it is factually correct:"
         ),
         (
             "webqs",
-            [
-                "Answer the following question: what grows in bled?",
-                "Answer the following question: where is bled?",
-            ],
+            ["Answer the following question: what grows in bled?", "Answer the following question: where is bled?"],
             [("Lime trees", "Reed"), ('Upper "Carniola"', "Slovenia")],
             1,
         ),

@@ -16,7 +16,7 @@ import pytest
 from demo_world.suites import SPLITS, TOOLS
 from tests.training_jobs.evaluate.stand_in import only_with_calls, perfect, served, silent, trouble
 from training_jobs.evaluate.__main__ import main
-from training_jobs.evaluate.answers import Answer, read_answers
+from training_jobs.evaluate.answers import Answer, read_records
 from training_jobs.evaluate.example import Example
 from training_jobs.evaluate.suites import SUITES
 
@@ -265,7 +265,7 @@ def test_torn_and_foreign_lines(tmp_path: Path, capsys: pytest.CaptureFixture[st
         path.write_bytes(whole[:-20])
         assert run(url, *out) == 0
         assert len(bodies) == 2 * COUNT + 1
-        assert len(read_answers(path)) == 2 * COUNT
+        assert len(read_records(path, Answer)) == 2 * COUNT
         path.write_bytes(b"{}\n" + whole)
         assert run(url, *out) == 1
         assert "tools-Calculator.jsonl:1: " in capsys.readouterr().err
@@ -295,7 +295,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
                 time.sleep(0.01)
             os.kill(process.pid, signal.SIGKILL)
         finally:
-            process.communicate(timeout=60)
+            process.communicate(timeout=250)
         before = len(bodies)
         assert 10 <= before < 2 * count
         main([*arguments, "--gateway", url, "--out", str(tmp_path)])

@@ -1,7 +1,5 @@
 """Accuracy over model size: which points there are, and the figure."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from xml.etree import ElementTree
 

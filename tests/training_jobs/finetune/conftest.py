@@ -1,7 +1,5 @@
 """What whole runs of finetuning read."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.training_jobs.finetune.small_run import Inputs, write_inputs

@@ -1,7 +1,5 @@
 """A run, tiny: a GPT-J of random weights, texts of a line with calls in them, twelve steps."""
 
-from __future__ import annotations
-
 import json
 import os
 import random
@@ -14,7 +12,7 @@ from typing import Any, Final
 from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from tests.support.vocabularies import small_tokenizer
+from tests.support.vocabularies import save_small_tokenizer
 from training_jobs.finetune.recipe import FinetuneRecipe
 from training_jobs.records import CallSegment, Document, Merged
 
@@ -34,7 +32,7 @@ _WORDS: Final = ["One", "is", "24", "boxes", "Peru", "Lima", "“day”", "11", 
 def write_model(folder: Path, shape: GPTJConfig = SHAPE) -> Path:
     """A checkpoint in ``folder``."""
     checkpoint.save(GPTJ.from_config(shape), folder)
-    small_tokenizer()._backend.save(str(folder / "tokenizer.json"))
+    save_small_tokenizer(folder)
     return folder
 
 
@@ -69,7 +67,7 @@ def options(inputs: Inputs, out: Path, recipe: FinetuneRecipe = RECIPE) -> list[
     return [*map(str, given), "--device", "cpu"]
 
 
-def command(arguments: Sequence[str], *, processes: int = 1, timeout: float = 110) -> subprocess.CompletedProcess[str]:
+def command(arguments: Sequence[str], *, processes: int = 1, timeout: float = 250) -> subprocess.CompletedProcess[str]:
     """Run the command; with ``torchrun`` for several processes."""
     start = [sys.executable, "-m"]
     if processes > 1:

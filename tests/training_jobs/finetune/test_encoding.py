@@ -15,9 +15,9 @@ from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import BOTH, small_tokenizer
 from toolformer.api_call import ARROW, OPEN, ApiCall, neutralise, splice_result
 from toolformer.tools import ToolRegistry
-from training_jobs.finetune.text_encoder import Encoded, TextEncoder
 from training_jobs.merge.putting import rendered
 from training_jobs.records import CallSegment
+from training_jobs.text_encoder import Encoded, TextEncoder
 
 END = 0
 REGISTRY = ToolRegistry.load()

@@ -1,7 +1,5 @@
 """GPT-J as it is trained computes what transformers' own computes."""
 
-from __future__ import annotations
-
 import copy
 from pathlib import Path
 from typing import Any

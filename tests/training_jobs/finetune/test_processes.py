@@ -1,7 +1,5 @@
 """Two processes, their weights and optimizer sharded, take the steps that one takes."""
 
-from __future__ import annotations
-
 import importlib.util
 from pathlib import Path
 
@@ -29,7 +27,7 @@ def finished(inputs: Inputs, out: Path, processes: int, *more: str) -> Path:
 @pytest.mark.parametrize("sharding", ["none", "fsdp2", "zero3"])
 def test_two_processes_take_the_steps_of_one(inputs: Inputs, alone: Path, tmp_path: Path, sharding: str) -> None:
     if sharding == "zero3" and importlib.util.find_spec("deepspeed") is None:
-        pytest.skip("needs DeepSpeed: requirements/jobs-deepspeed.txt says how to install it")
+        pytest.skip("needs DeepSpeed: training_jobs/finetune/README.md says how to install it")
     out = finished(inputs, tmp_path, 2, "--sharding", sharding)
     assert curve(out) == pytest.approx(curve(alone), abs=1e-4)
     assert curve(out, PERPLEXITY) == pytest.approx(curve(alone, PERPLEXITY), rel=1e-4)
@@ -42,17 +40,9 @@ def test_two_processes_take_the_steps_of_one(inputs: Inputs, alone: Path, tmp_pa
         "zero3": "global_step12/*zero_pp_rank_1_*optim_states.pt",
     }
     assert list((out / "checkpoint-12").glob(parts[sharding])), sorted((out / "checkpoint-12").rglob("*"))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("sharding", ["fsdp2", "zero3"])
-def test_a_sharded_run_goes_on(inputs: Inputs, alone: Path, tmp_path: Path, sharding: str) -> None:
-    if sharding == "zero3" and importlib.util.find_spec("deepspeed") is None:
-        pytest.skip("needs DeepSpeed: requirements/jobs-deepspeed.txt says how to install it")
-    out = finished(inputs, tmp_path, 2, "--sharding", sharding)
-    for step in (9, 12):
-        for path in out.glob(f"checkpoint-{step}/whole"):
-            path.unlink()
-    (out / "model").rename(out / "earlier")
-    finished(inputs, out, 2, "--sharding", sharding)
-    assert curve(out) == pytest.approx(curve(alone), abs=1e-4)
+    if sharding != "none":  # stopped after a whole checkpoint, it goes on to the same curve
+        for step in (9, 12):
+            (out / f"checkpoint-{step}/whole").unlink(missing_ok=True)
+        (out / "model").rename(out / "earlier")
+        finished(inputs, out, 2, "--sharding", sharding)
+        assert curve(out) == pytest.approx(curve(alone), abs=1e-4)

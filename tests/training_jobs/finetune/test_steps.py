@@ -1,7 +1,5 @@
 """Which texts form a step, and how they are dealt."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -13,10 +13,10 @@ from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.finetune.__main__ import main
 from training_jobs.finetune.recipe import FinetuneRecipe
-from training_jobs.finetune.text_encoder import TextEncoder
 from training_jobs.finetune.training_texts import encode_texts, examples_of, read_texts, repeated, tool_counts
 from training_jobs.merge.choosing import MergeRule, drawn
 from training_jobs.records import CallSegment, Document, Merged, Plain
+from training_jobs.text_encoder import TextEncoder
 
 Inputs = tuple[Path, Path, Path]
 
@@ -65,7 +65,7 @@ def test_texts_of_several_files_are_one_set(tmp_path: Path) -> None:
     assert [text.id for text in read_texts([two, none, one])[0]] == ["b", "a"]
     with pytest.raises(StageError, match="'a' is there 2 times: name files that have no text in common"):
         read_texts([one, two, one])
-    with pytest.raises(StageError, match=r"none has no texts: the filter kept no call"):
+    with pytest.raises(StageError, match=r"none has no texts; the filter kept no call"):
         read_texts([none])
 
 
@@ -108,10 +108,6 @@ def test_half_of_the_texts_begin_with_the_mark_and_the_same_in_c_and_c_star() ->
     assert not any(text.ids[0] == 0 for text in encode_texts(texts(9), encoder, FinetuneRecipe(begin_share=0))[0])
 
 
-def _empty(inputs: Inputs) -> None:
-    inputs[1].write_text("")
-
-
 def _broken(inputs: Inputs) -> None:
     inputs[1].write_text('{"id": "a", "segments": ["x"], "gains": [1.0]}\n')
 
@@ -145,7 +141,6 @@ def _long_call(inputs: Inputs) -> None:
 @pytest.mark.parametrize(
     ("spoil", "more", "said"),
     [
-        (_empty, [], "has no texts: the filter kept no call"),
         (_broken, [], ":1: there are 0 calls in the text but 1 gains"),
         (_no_held_out, [], "held_out.jsonl: no texts: perplexity cannot be measured"),
         (_trained_on, [], "--held-out: 't000' is trained on too"),

@@ -1,7 +1,5 @@
 """Filtered files for tests, by hand."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

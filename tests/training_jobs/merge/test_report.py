@@ -12,7 +12,7 @@ from tests.support.browser import needs_chromium, page
 from tests.training_jobs.merge.filtered import candidate, write
 from toolformer.tools import ToolRegistry
 from training_jobs.merge.examples import examples
-from training_jobs.merge.page import write_report
+from training_jobs.merge.job import write_report
 from training_jobs.merge.table import ToolCounts
 
 REGISTRY = ToolRegistry.load(environ={})

@@ -1,7 +1,5 @@
 """Stages' commands in processes that are forked from one which has imported torch: real ones, that start at once."""
 
-from __future__ import annotations
-
 import importlib
 import multiprocessing
 import os

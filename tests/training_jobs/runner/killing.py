@@ -1,7 +1,5 @@
 """Running a stage as a process of its own, and killing it at random moments."""
 
-from __future__ import annotations
-
 import os
 import random
 import subprocess
@@ -24,7 +22,7 @@ def start(module: str, *arguments: object, environ: Mapping[str, str] | None = N
 
 def finish(process: subprocess.Popen[str]) -> str:
     """Wait for it; what it said on standard error. It must end well."""
-    _, said = process.communicate(timeout=110)
+    _, said = process.communicate(timeout=250)
     assert process.returncode == 0, said
     return said
 
@@ -44,7 +42,7 @@ def kill_at_random(
         time.sleep(draw.uniform(*waits))
         hits += process.poll() is None
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=250)
     return hits
 
 

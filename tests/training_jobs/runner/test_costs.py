@@ -1,7 +1,5 @@
 """What a call must gain, and what it costs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A full disk: one line, an exit status, and nothing left behind. Here a limit of a file's size is the full disk."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

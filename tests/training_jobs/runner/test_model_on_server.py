@@ -1,7 +1,5 @@
 """Stages whose model is on a server."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -15,7 +15,7 @@ import pytest
 from tests.training_jobs.runner import forked
 from tests.training_jobs.runner.tiny_run import environment, write_corpus, write_model
 from toolformer.tools import ToolRegistry
-from training_jobs.annotate.earlier_calls import call_spans
+from training_jobs.annotate.annotator import call_spans
 from training_jobs.merge.putting import plain, rendered
 from training_jobs.records import KEPT, Annotated, CallSegment, Document, Merged
 
@@ -153,8 +153,8 @@ def test_other_thresholds_need_no_model(whole: Whole) -> None:
     assert kept("--tau", "-100") == len(gains)
     assert kept("--tau", "A=0.01") == sum(gain >= 0.01 for gain in gains)
     # tau_f + lambda * cost: the tool costs 3.
-    assert kept("--tau", "0.01", "--cost-weight", "0.004") == sum(gain >= 0.022 for gain in gains)
-    assert kept("--tau", "0.01") > kept("--tau", "0.01", "--cost-weight", "0.004")
+    assert kept("--tau", "0.01", "--cost-weight", "0.002") == sum(gain >= 0.01 + 0.002 * 3 for gain in gains)
+    assert kept("--tau", "0.01") > kept("--tau", "0.01", "--cost-weight", "0.002")
     log = forked.run("training_jobs.filter", ["--run", str(run), "--tau", "Z=1"], whole.environ, whole.root / "z.log")
     log.join(60)
     assert log.exitcode == 1
@@ -258,7 +258,7 @@ def test_what_is_wrong_is_one_line(whole: Whole) -> None:
         "training_jobs.annotate", "--run", run, "--model", str(whole.root / "model")
     )
     assert "annotate/A.jsonl is not there" in said("training_jobs.execute", "--run", run)
-    assert "--restart makes the losses anew and needs --model" in said(
+    assert "--restart makes the losses again and needs --model" in said(
         "training_jobs.filter", "--run", str(whole.run), "--restart"
     )
     assert "was made from other input or settings (seed): give --restart" in said(

@@ -1,7 +1,5 @@
 """The runner: the same bytes whatever happens, and trouble told in a line."""
 
-from __future__ import annotations
-
 import argparse
 import io
 import json
@@ -184,7 +182,7 @@ def test_a_killed_worker_is_told_and_nothing_done_is_lost(tmp_path: Path) -> Non
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     workers = [int(child) for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
     os.kill(workers[0], signal.SIGKILL)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=250)
     assert running.returncode == 1
     assert "a worker process ended (exit code -9)" in said
     count(source, tmp_path / "undisturbed.jsonl")

@@ -1,7 +1,5 @@
 """A whole run, tiny: a model of random weights that likes to write calls of a tool, texts of a line."""
 
-from __future__ import annotations
-
 import contextlib
 import random
 from collections.abc import Iterator, Sequence
@@ -10,7 +8,7 @@ from typing import Any
 
 from language_model import checkpoint
 from services.base import Call, ServiceInfo, ToolFailure, create_app
-from tests.support.vocabularies import small_tokenizer
+from tests.support.vocabularies import save_small_tokenizer, small_tokenizer
 from tests.training_jobs.calling_models import calling_model
 from tests.training_jobs.servers import serve
 from training_jobs.records import Document
@@ -39,7 +37,7 @@ def write_model(folder: Path, seed: int = 0, *, tool: str = "A", positions: int 
     """A checkpoint in ``folder`` that likes to call ``tool``."""
     tokenizer = small_tokenizer()
     checkpoint.save(calling_model(tokenizer, seed, tool=tool, positions=positions), folder)
-    tokenizer._backend.save(str(folder / "tokenizer.json"))
+    save_small_tokenizer(folder)
     return folder
 
 

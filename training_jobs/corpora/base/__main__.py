@@ -15,31 +15,30 @@ import datetime
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar, get_args
-
-from rich.console import Console
+from typing import Any, Final, get_args
 
 from demo_world.splits import stable_hash
 from toolformer.api_call import neutralise
 from toolformer.cache_settings import CacheSettings
 from toolformer.model_files.digests import file_digest
-from toolformer.result_cache import CacheConfigError, ResultCache
+from toolformer.result_cache import ResultCache
 from toolformer.tool_client import ToolClient
-from toolformer.tools import ToolConfigError, ToolRegistry
+from toolformer.tools import ToolRegistry
 from training_jobs.corpora.base.drawing import Calls, CorpusText, Heading, Shown, rows
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
-from training_jobs.errors import StageError
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_all, check_services
+from training_jobs.options import run_command
 from training_jobs.pretrain.rows import Tokens
 from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 from training_jobs.records import says
-from training_jobs.runner.progress import StageProgress
+from training_jobs.runner.parts import write_json
+from training_jobs.runner.progress import shown
+from training_jobs.settings import positive
 
 MANIFEST_FILE: Final = "manifest.json"
 _CHUNK: Final = 256
-_Item = TypeVar("_Item")
 # Merges settle after a few million characters; more would only take time.
 _VOCABULARY_TEXTS: Final = 12_000
 
@@ -53,28 +52,25 @@ def make_base_corpus(
         StageError: if a tool service does not answer.
     """
     out.mkdir(parents=True, exist_ok=True)
-    drawn = list(_shown("draw texts", rows(count, tuple(registry), seed=seed, calls=calls), count))
+    drawn = list(shown("draw texts", rows(count, tuple(registry), seed=seed, calls=calls), count))
     results = asyncio.run(_ask(drawn, registry, cache))
     counts: Counter[str] = Counter()
     kept = [row for row in drawn if _is_kept(row, results, counts)]
     tokenizer = train_tokenizer(texts_for_vocabulary(kept[:_VOCABULARY_TEXTS], registry, results.get))
     save_tokenizer(tokenizer, out)
     encoder = RowEncoder(tokenizer, registry, results.get)
-    numbered = enumerate(_shown("encode", kept, len(kept)))
+    numbered = enumerate(shown("encode", kept, len(kept)))
     tokens = Tokens.of([encoder.encode(row, begin=begins(number, seed=seed)) for number, row in numbered])
     tokens.save(out)
     manifest = {
         "seed": seed,
         "calls": calls,
         "drawn_texts": count,
-        "documents": tokens.documents,
-        "tokens": len(tokens.ids),
-        "learned_tokens": int(tokens.learned.sum()),
-        "longest_document_tokens": int(tokens.starts.diff().max()) if tokens.documents else 0,
+        **tokens.counts(),
         "texts": dict(sorted(counts.items())),
         "sha256": {name: file_digest(out / name) for name in ("tokenizer.json", "tokens.safetensors")},
     }
-    (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
+    write_json(out / MANIFEST_FILE, manifest)
     return manifest
 
 
@@ -93,7 +89,7 @@ async def _ask(drawn: Sequence[CorpusText], registry: ToolRegistry, cache: Resul
     async with ToolClient(registry, cache=cache) as client:
         await check_services(client, sorted({heading.tool for heading in asked}))
         starts = range(0, len(asked), _CHUNK)
-        for start in _shown("ask the tools", starts, len(starts), f"times {_CHUNK} calls"):
+        for start in shown("ask the tools", starts, len(starts), f"times {_CHUNK} calls"):
             chunk = asked[start : start + _CHUNK]
             for tool in sorted({heading.tool for heading in chunk}):
                 own = [heading for heading in chunk if heading.tool == tool]
@@ -108,14 +104,6 @@ async def _ask(drawn: Sequence[CorpusText], registry: ToolRegistry, cache: Resul
                     if isinstance(outcome, str) and neutralise(outcome)
                 }
     return found
-
-
-def _shown(name: str, items: Iterable[_Item], total: int, unit: str = "texts") -> Iterator[_Item]:
-    """``items``, with how many are done."""
-    with StageProgress(name, total, 0, Console(stderr=True), unit=unit) as progress:
-        for item in items:
-            yield item
-            progress.advance(1, {})
 
 
 def _is_kept(row: CorpusText, results: dict[Heading, str], counts: Counter[str]) -> bool:
@@ -142,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         prog="python -m training_jobs.corpora.base", description="Make the small base model's training corpus."
     )
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
-    parser.add_argument("--texts", type=int, required=True, help="texts to draw, at least 1")
+    parser.add_argument("--texts", type=positive, required=True, help="texts to draw, at least 1")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
     parser.add_argument(
         "--calls",
@@ -151,16 +139,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="half: the calls that help each text, half of them in their place, and headings that are true calls; "
         "random: any place, any input, and no heading is a call (%(default)s)",
     )
-    options = parser.parse_args(arguments)
-    if options.texts < 1:
-        parser.error(f"--texts must be at least 1, not {options.texts}")
-    try:
-        registry, cache = ToolRegistry.load(), CacheSettings.read(os.environ).open()
-        manifest = make_base_corpus(
-            options.out, count=options.texts, seed=options.seed, registry=registry, cache=cache, calls=options.calls
-        )
-    except (StageError, ToolConfigError, CacheConfigError) as trouble:
-        parser.exit(1, f"{parser.prog}: {trouble}\n")
+    run_command(parser, _make, arguments)
+
+
+def _make(options: argparse.Namespace) -> None:
+    registry, cache = ToolRegistry.load(), CacheSettings.read(os.environ).open()
+    manifest = make_base_corpus(
+        options.out, count=options.texts, seed=options.seed, registry=registry, cache=cache, calls=options.calls
+    )
     print(json.dumps(manifest, indent=2))
 
 

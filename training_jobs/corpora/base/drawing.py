@@ -2,8 +2,8 @@
 
 ``plain``: an article. ``heading``: a text under a line that says one of its facts, often in the form of a call with its
 result, now and then of another text's call or of one without result. ``prompt``: the form of a tool's prompt, a text
-and the same text with calls. Of these half stand where they belong, the others anywhere, and each asks what its text
-truly needs; or, if so wished, place and input of each are random, and no heading is a call.
+and the same text with calls. Of these half are where they belong, the others anywhere, and each asks what its text
+truly needs; or, on request, place and input of each are random, and no heading is a call.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ results. ``random``: nothing but the calls' form; no heading is a call."""
 KINDS: Final = {"plain": 38, "heading": 30, "prompt": 32}
 """Kinds of rows, in percent. Prompt-form rows are several times as long as the others."""
 MISPLACED_SHARE: Final = 0.5
-"""Of the calls in prompt-form texts so many stand at a random position."""
+"""Of the calls in prompt-form texts so many are at a random position."""
 
 _FULL_PROMPT_SHARE: Final = 0.15
 """The rest have the task and the text alone: the whole prompt is the same hundreds of tokens every time."""

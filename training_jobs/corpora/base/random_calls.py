@@ -1,6 +1,6 @@
 """Calls that say nothing about where they belong or what they should ask: random places, random inputs.
 
-An input has the form of one that the tool is asked for another text, filled with what stands in this one: its numbers
+An input has the form of one that the tool is asked for another text, filled with what is in this one: its numbers
 and names are drawn from this text's; what a translator is asked is any piece of it. So a text shows how a call is
 written and that inputs are taken from the text, as a prompt's demonstrations do; not which of its numbers belong
 together, which question it answers, or where.

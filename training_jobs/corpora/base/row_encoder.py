@@ -59,7 +59,7 @@ class RowEncoder:
         )
 
     def _shown(self, shown: Shown) -> list[int]:
-        """The text's ids are those of the plain text; calls stand between them (at inference they are not there
+        """The text's ids are those of the plain text; calls are between them (at inference they are not there
         when the text is encoded)."""
         if not (shown.learned or shown.calls):
             return list(self._repeated(shown.text))
@@ -78,7 +78,7 @@ class RowEncoder:
 
 
 def _position(call: Placed, starts: Sequence[int]) -> int:
-    """The token that the call stands before; one that does not begin inside a character."""
+    """The token that the call is before; one that does not begin inside a character."""
     if call.offset is not None:
         return next((i for i, start in enumerate(starts) if start >= call.offset), len(starts))
     position = int(call.at * len(starts))

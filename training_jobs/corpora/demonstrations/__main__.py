@@ -14,33 +14,30 @@ import asyncio
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from rich.progress import Progress, track
-from tokenizers import Tokenizer as HFTokenizer
-
 from demo_world.suites import TOOLS
 from demo_world.texts import Document, documents
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import ApiCall, call_ids, splice_result
+from toolformer.api_call import ApiCall
 from toolformer.cache_settings import CacheSettings
 from toolformer.model_files.digests import file_digest
-from toolformer.result_cache import CacheConfigError, ResultCache
+from toolformer.result_cache import ResultCache
 from toolformer.tool_client import ToolClient
-from toolformer.tools import ToolConfigError, ToolRegistry
-from training_jobs.corpora.demonstrations.executing import (
-    ExecutedCall,
-    ExecutedDocument,
-    ExecutedSegment,
-    execute,
-)
-from training_jobs.errors import StageError
+from toolformer.tools import ToolRegistry
+from training_jobs.corpora.demonstrations.executing import ExecutedDocument, execute
 from training_jobs.execute.asking import ExecuteSettings, check_services
+from training_jobs.options import run_command
 from training_jobs.pretrain.rows import Tokens
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
+from training_jobs.runner.parts import write_json
+from training_jobs.runner.progress import shown
+from training_jobs.settings import positive
+from training_jobs.text_encoder import TextEncoder
 
 DOCUMENTS_FILE: Final = "documents.jsonl"
 MANIFEST_FILE: Final = "manifest.json"
@@ -48,44 +45,6 @@ MANIFEST_FILE: Final = "manifest.json"
 _CHUNK: Final = 2_000
 # Merges settle after a few million characters; more would only take time.
 _VOCABULARY_DOCUMENTS: Final = 20_000
-
-
-class Encoder:
-    """Ids of executed documents, made segment by segment exactly as the gateway makes them at inference."""
-
-    def __init__(self, tokenizer: HFTokenizer, registry: ToolRegistry) -> None:
-        self._end_of_text: int = tokenizer.get_vocab(with_added_tokens=True)[END_OF_TEXT]
-        self._tokenizer = ByteLevelTokenizer(tokenizer)
-        self._registry = registry
-
-    def encode(self, segments: Iterable[ExecutedSegment]) -> tuple[list[int], list[bool]]:
-        """Ids of the document, closed by the end-of-text mark, and whether each is learned: a spliced result is not.
-
-        Raises:
-            MalformedCall: if a call's output is empty.
-        """
-        ids: list[int] = []
-        learned: list[bool] = []
-        for segment in segments:
-            new, spliced = self._segment(segment)
-            ids += new
-            learned += [True] * (len(new) - spliced) + [False] * spliced
-        return [*ids, self._end_of_text], [*learned, True]
-
-    def _segment(self, segment: ExecutedSegment) -> tuple[list[int], int]:
-        """Ids of one segment, and how many at its end are spliced in."""
-        if isinstance(segment, str):
-            return self._tokenizer.encode(segment), 0
-        tool = self._registry.get(segment.tool)
-        ids = call_ids(
-            ApiCall(segment.tool, segment.input),
-            self._tokenizer,
-            quoted=tool.quoted,
-            result=segment.output,
-            max_result_tokens=tool.max_result_tokens,
-        )
-        spliced = splice_result(segment.output, self._tokenizer, max_tokens=tool.max_result_tokens)
-        return ids, len(spliced.ids) if spliced else 0
 
 
 def make_corpus(
@@ -103,20 +62,19 @@ def make_corpus(
         lines.writelines(json.dumps(_as_json(document), ensure_ascii=False) + "\n" for document in executed)
     tokenizer = train_tokenizer(_plain_texts(executed[:_VOCABULARY_DOCUMENTS], registry))
     save_tokenizer(tokenizer, out)
-    encoder = Encoder(tokenizer, registry)
-    tokens = Tokens.of([encoder.encode(document.segments) for document in track(executed, "encode")])
+    end: int = tokenizer.get_vocab(with_added_tokens=True)[END_OF_TEXT]
+    encoder = TextEncoder(ByteLevelTokenizer(tokenizer), registry, end_id=end, mask_results=True, apart=True)
+    encoded = (encoder.encode(document.segments) for document in shown("encode", executed, len(executed), "documents"))
+    tokens = Tokens.of([(one.ids, one.learned) for one in encoded])
     tokens.save(out)
     manifest = {
         "seed": seed,
         "generated_documents": count,
-        "documents": tokens.documents,
-        "tokens": len(tokens.ids),
-        "learned_tokens": int(tokens.learned.sum()),
-        "longest_document_tokens": int(tokens.starts.diff().max()) if tokens.documents else 0,
+        **tokens.counts(),
         "texts": dict(sorted(counts.items())),
         "sha256": {name: file_digest(out / name) for name in (DOCUMENTS_FILE, "tokenizer.json", "tokens.safetensors")},
     }
-    (out / MANIFEST_FILE).write_text(json.dumps(manifest, indent=2) + "\n")
+    write_json(out / MANIFEST_FILE, manifest)
     return manifest
 
 
@@ -127,13 +85,11 @@ async def _execute_all(
     counts: Counter[str] = Counter()
     async with ToolClient(registry, cache=cache) as client:
         await check_services(client, TOOLS)
-        with Progress() as progress:
-            bar = progress.add_task("generate and execute", total=count)
-            for chunk in _chunks(documents(count, seed=seed), _CHUNK):
-                kept, outcomes = await execute(chunk, client, registry, ExecuteSettings())
-                executed += kept
-                counts += outcomes
-                progress.advance(bar, len(chunk))
+        chunks = _chunks(documents(count, seed=seed), _CHUNK)
+        for chunk in shown("generate and execute", chunks, -(-count // _CHUNK), f"times {_CHUNK:,} documents"):
+            kept, outcomes = await execute(chunk, client, registry, ExecuteSettings())
+            executed += kept
+            counts += outcomes
     return executed, counts
 
 
@@ -143,7 +99,7 @@ def _chunks(items: Iterator[Document], size: int) -> Iterator[list[Document]]:
 
 
 def _plain_texts(executed: Sequence[ExecutedDocument], registry: ToolRegistry) -> Iterator[str]:
-    """What the vocabulary is learned from: every segment as it stands in the text, results and all."""
+    """What the vocabulary is learned from: every segment as it is in the text, results and all."""
     for document in executed:
         for segment in document.segments:
             if isinstance(segment, str):
@@ -154,12 +110,7 @@ def _plain_texts(executed: Sequence[ExecutedDocument], registry: ToolRegistry) -
 
 
 def _as_json(document: ExecutedDocument) -> dict[str, Any]:
-    segments = [
-        {"tool": segment.tool, "input": segment.input, "output": segment.output}
-        if isinstance(segment, ExecutedCall)
-        else segment
-        for segment in document.segments
-    ]
+    segments = [segment if isinstance(segment, str) else asdict(segment) for segment in document.segments]
     return {"number": document.number, "segments": segments}
 
 
@@ -170,16 +121,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Generate texts, execute their calls, encode them.",
     )
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
-    parser.add_argument("--documents", type=int, required=True, help="documents to generate, at least 1")
+    parser.add_argument("--documents", type=positive, required=True, help="documents to generate, at least 1")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
-    options = parser.parse_args(arguments)
-    if options.documents < 1:
-        parser.error(f"--documents must be at least 1, not {options.documents}")
-    try:
-        registry, cache = ToolRegistry.load(), CacheSettings.read(os.environ).open()
-        manifest = make_corpus(options.out, count=options.documents, seed=options.seed, registry=registry, cache=cache)
-    except (StageError, ToolConfigError, CacheConfigError) as trouble:
-        parser.exit(1, f"{parser.prog}: {trouble}\n")
+    run_command(parser, _make, arguments)
+
+
+def _make(options: argparse.Namespace) -> None:
+    registry, cache = ToolRegistry.load(), CacheSettings.read(os.environ).open()
+    manifest = make_corpus(options.out, count=options.documents, seed=options.seed, registry=registry, cache=cache)
     print(json.dumps(manifest, indent=2))
 
 

@@ -11,19 +11,9 @@ from demo_world.texts import CallSlot, Document, Text
 from toolformer.tool_client import ToolClient, ToolError
 from toolformer.tools import ToolRegistry
 from training_jobs.execute.asking import ExecuteSettings, Outcome, Question, ask_all
-from training_jobs.records import says
+from training_jobs.records import CallSegment, says
 
-
-@dataclass(frozen=True, slots=True)
-class ExecutedCall:
-    """A call with what the tool said to it."""
-
-    tool: str
-    input: str
-    output: str
-
-
-ExecutedSegment = str | ExecutedCall
+Segment = str | CallSegment
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +22,7 @@ class ExecutedDocument:
     corpus."""
 
     number: int
-    segments: tuple[ExecutedSegment, ...]
+    segments: tuple[Segment, ...]
 
 
 async def execute(
@@ -50,7 +40,7 @@ async def execute(
     executed: list[ExecutedDocument] = []
     counts: Counter[str] = Counter()
     for document in documents:
-        segments: list[ExecutedSegment] = []
+        segments: list[Segment] = []
         for text in document.texts:
             said = outcomes.get(id(text))
             became = _became(text, said)
@@ -85,16 +75,16 @@ def _became(text: Text, said: Outcome | None) -> str:
     return f"kept: {text.call.tool}"
 
 
-def _with_output(text: Text, said: Outcome | None) -> list[ExecutedSegment]:
+def _with_output(text: Text, said: Outcome | None) -> list[Segment]:
     if text.call is None or not isinstance(said, str):
         return [text.plain]
-    called = ExecutedCall(text.call.tool, text.call.input, said)
+    called = CallSegment(text.call.tool, text.call.input, said)
     return [called if isinstance(segment, CallSlot) else segment for segment in text.segments]
 
 
-def _joined(segments: Sequence[ExecutedSegment]) -> tuple[ExecutedSegment, ...]:
-    """Neighbouring strings made one: they are encoded together, since no call stands between them."""
-    joined: list[ExecutedSegment] = []
+def _joined(segments: Sequence[Segment]) -> tuple[Segment, ...]:
+    """Neighbouring strings made one: they are encoded together, since no call is between them."""
+    joined: list[Segment] = []
     for segment in segments:
         if isinstance(segment, str) and joined and isinstance(joined[-1], str):
             joined[-1] += segment

@@ -10,7 +10,6 @@ seed and the same files give the same bytes.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import random
 import re
@@ -25,6 +24,7 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from demo_world.splits import stable_hash
+from toolformer.model_files.digests import file_digest
 from training_jobs.corpora.real_text import generated_part as generated
 from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.sources import SOURCES
@@ -102,7 +102,7 @@ def make(
     manifest = {
         "seed": seed, "vocabulary": tokenizer.get_vocab_size(), "documents": len(rows), "tokens": len(ids),
         "sources": counts,
-        "sha256": {name: _digest(out / name) for name in ("tokenizer.json", "tokens.safetensors")},
+        "sha256": {name: file_digest(out / name) for name in ("tokenizer.json", "tokens.safetensors")},
     }  # fmt: skip
     (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
     return manifest
@@ -141,11 +141,6 @@ def _things(sources: Path) -> Sequence[str]:
     return sorted(
         thing for thing in set(found) - {"hours", "minutes", "days", "years", "times"} if found.count(thing) > 2
     )
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

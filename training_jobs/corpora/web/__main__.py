@@ -15,7 +15,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import track
 from rich.table import Table
 
 from toolformer.tools import ToolConfigError, ToolRegistry, UnknownTool
@@ -25,6 +24,7 @@ from training_jobs.corpora.web.language_id import FastTextLanguages
 from training_jobs.corpora.web.readers import CorpusError, Read, read
 from training_jobs.corpora.web.selecting import HELD_OUT_FILE, Counts, Selector, Settings, select_files
 from training_jobs.corpora.web.tokens import model_spans, word_spans
+from training_jobs.runner.progress import shown
 from training_jobs.settings import positive
 
 
@@ -93,7 +93,7 @@ def _select(options: argparse.Namespace) -> None:
 
 
 def _read_all(files: Sequence[Path]) -> Iterator[Read]:
-    for file in track(files, "read"):
+    for file in shown("read", files, len(files), "files"):
         yield from read(file)
 
 

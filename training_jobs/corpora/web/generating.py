@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from rich.progress import Progress
-
 from demo_world.articles import Article, articles
+from toolformer.model_files.whole import whole, write_whole
+from training_jobs.runner.progress import shown
 
 TRUTH_FILE: Final = "truth.jsonl"
 SHARD_DOCUMENTS: Final = 1_000
@@ -67,16 +67,13 @@ def generate(
     out.mkdir(parents=True, exist_ok=True)
     shards: list[Path] = []
     lines: list[bytes] = []
-    with (out / f"{TRUTH_FILE}.partial").open("w", encoding="utf-8") as truth, Progress() as progress:
-        bar = progress.add_task("write articles", total=count)
-        for article in articles(count, seed=seed, chained=chained):
+    with whole(out / TRUTH_FILE) as partial, partial.open("w", encoding="utf-8") as truth:
+        for article in shown("write articles", articles(count, seed=seed, chained=chained), count, "articles"):
             lines.append(_line(ccnet_record(article, seed=seed, chained=chained)))
             truth.write(_line(truth_record(article, seed=seed, chained=chained)).decode())
-            progress.advance(bar)
             if len(lines) == shard_documents or article.number == count - 1:
                 shards.append(_write(out / f"generated-{len(shards):04d}.json.gz", lines))
                 lines = []
-    (out / f"{TRUTH_FILE}.partial").replace(out / TRUTH_FILE)
     return shards
 
 
@@ -85,8 +82,6 @@ def _line(record: dict[str, Any]) -> bytes:
 
 
 def _write(path: Path, lines: list[bytes]) -> Path:
-    partial = path.with_name(f"{path.name}.partial")
     # No time and no name inside, so that the same texts are the same bytes.
-    partial.write_bytes(gzip.compress(b"".join(lines), mtime=0))
-    partial.replace(path)
+    write_whole(path, gzip.compress(b"".join(lines), mtime=0))
     return path

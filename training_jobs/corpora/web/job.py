@@ -10,6 +10,7 @@ from typing import Final
 
 from rich.console import Console
 
+from toolformer.model_files.digests import quick_digest
 from toolformer.tools import Tool
 from training_jobs.corpora.web.language_id import FastTextLanguages
 from training_jobs.corpora.web.readers import CorpusError, Read, read
@@ -17,8 +18,7 @@ from training_jobs.corpora.web.selecting import HELD_OUT_FILE, Selector, Setting
 from training_jobs.corpora.web.tokens import model_spans
 from training_jobs.errors import StageError
 from training_jobs.run_folder import RunFolder
-from training_jobs.runner.parts import write_whole
-from training_jobs.runner.quick_digest import file_digest
+from training_jobs.runner.parts import differing, write_json
 from training_jobs.settings import positive
 
 DONE: Final = "done.json"
@@ -39,7 +39,7 @@ def select_texts(
     """Write ``RUN/corpus/<Tool>.jsonl`` of the texts in ``files``, if an earlier run has not; ``hold_out`` of them are
     set apart.
 
-    Killed, it begins anew: it takes minutes where the stages behind it take hours.
+    Killed, it begins again: it takes minutes where the stages behind it take hours.
 
     Raises:
         StageError: if a file cannot be read, or the corpus there is of other files or settings.
@@ -47,10 +47,10 @@ def select_texts(
     corpus = folder.target("corpus", "any").parent
     try:
         settings = {
-            "files": {path.name: file_digest(path) for path in files},
+            "files": {path.name: quick_digest(path) for path in files},
             "tools": [tool.name for tool in tools],
-            "tokenizer": file_digest(tokenizer),
-            "language_id": language_id and file_digest(language_id),
+            "tokenizer": quick_digest(tokenizer),
+            "language_id": language_id and quick_digest(language_id),
             "seed": seed,
             **({"hold_out": hold_out} if hold_out else {}),  # not in what earlier versions wrote
         }
@@ -58,10 +58,8 @@ def select_texts(
         raise StageError(f"{error.filename}: cannot be read ({error.strerror}); correct the path") from error
     marker = corpus / DONE
     if marker.is_file() and not restart:
-        before = json.loads(marker.read_bytes())
-        if before != settings:
-            differ = ", ".join(sorted(key for key in {*before, *settings} if before.get(key) != settings.get(key)))
-            raise StageError(f"{corpus} was made from other {differ}: give --restart to make it anew, or another --run")
+        if differ := differing(json.loads(marker.read_bytes()), settings):
+            raise StageError(f"{corpus} was made from other {differ}: give --restart to replace it, or another --run")
         console.print(f"corpus: is done already, in {corpus}", markup=False, highlight=False, soft_wrap=True)
         return
     try:
@@ -73,7 +71,7 @@ def select_texts(
         raise StageError(str(error)) from error
     kept = ", ".join(f"{tool} {sum(found.values()):,}" for tool, found in counts.kept.items())
     console.print(f"corpus: {counts.read:,} texts read; for {kept}", markup=False, highlight=False, soft_wrap=True)
-    write_whole(marker, (json.dumps(settings, indent=2) + "\n").encode())
+    write_json(marker, settings)
 
 
 def _read_all(files: Sequence[Path], console: Console) -> Iterator[Read]:

@@ -114,7 +114,7 @@ def _parquet(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         import pyarrow.parquet
     except ImportError as error:
-        raise CorpusError(f"{path}: Parquet needs pyarrow; install requirements/jobs.txt") from error
+        raise CorpusError(f"{path}: Parquet needs pyarrow: make setup, or pip install '.[jobs]'") from error
     with _reading(path):
         try:
             file = pyarrow.parquet.ParquetFile(path)

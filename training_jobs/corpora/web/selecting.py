@@ -13,6 +13,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any, Final
 
+from toolformer.model_files.whole import whole, write_whole
 from training_jobs.corpora.web.cutting import cut
 from training_jobs.corpora.web.foreign_parts import KEPT, foreign_paragraphs
 from training_jobs.corpora.web.language_id import Languages
@@ -104,7 +105,7 @@ class Selector:
             key = _hash(document.id)
             if key in seen:
                 raise CorpusError(
-                    f"{document.source}: id {document.id!r} stands twice; give each text an id of its own"
+                    f"{document.source}: id {document.id!r} occurs twice; give each text an id of its own"
                 )
             seen.add(key)
             if reason := self._useless(text):
@@ -178,19 +179,17 @@ def select_files(texts: Iterable[Read], out: Path, selector: Selector) -> Counts
     out.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as stack:
         files: dict[str, IO[str]] = {
-            tool: stack.enter_context((out / f"{tool}.jsonl.partial").open("w", encoding="utf-8"))
+            tool: stack.enter_context(
+                stack.enter_context(whole(out / f"{tool}.jsonl")).open("w", encoding="utf-8"),
+            )
             for tool in selector.tools
         }
         for tool, document in selector.select(texts):
             files[tool].write(document.to_line())
-    more = {COUNTS_FILE: json.dumps(selector.counts.as_json(), indent=2, ensure_ascii=False) + "\n"}
+        (out / HELD_OUT_FILE).unlink(missing_ok=True)  # what an earlier selection held out may now be selected
     if selector.held_out:
-        more[HELD_OUT_FILE] = "".join(document.to_line() for document in selector.held_out)
-    for name, content in more.items():
-        (out / f"{name}.partial").write_text(content, encoding="utf-8")
-    (out / HELD_OUT_FILE).unlink(missing_ok=True)  # what an earlier selection held out may now be selected
-    for name in (*(f"{tool}.jsonl" for tool in selector.tools), *more):
-        (out / f"{name}.partial").replace(out / name)
+        write_whole(out / HELD_OUT_FILE, "".join(document.to_line() for document in selector.held_out))
+    write_whole(out / COUNTS_FILE, json.dumps(selector.counts.as_json(), indent=2, ensure_ascii=False) + "\n")
     return selector.counts
 
 

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class Fields:
-    """A record and where it stands; its fields are asked for with the type that they must have."""
+    """A record and where it is; its fields are asked for with the type that they must have."""
 
     def __init__(self, fields: Mapping[str, Any], where: str) -> None:
         self.fields, self.where = fields, where

@@ -26,7 +26,7 @@ _GOOGLE_RE: Final = {
     "place_of_birth_test": "[X] was born in [Y] .",
     "place_of_death_test": "[X] died in [Y] .",
 }
-"""LAMA's templates; those of T-REx stand in its file of relations, these in its program."""
+"""LAMA's templates; those of T-REx are in its file of relations, these in its program."""
 
 
 def read_squad(paths: Sequence[Path]) -> LoadedSuite:
@@ -83,8 +83,8 @@ def read_google_re_sentences(paths: Sequence[Path]) -> LoadedSuite:
 def read_t_rex_sentences(paths: Sequence[Path]) -> LoadedSuite:
     """``TREx/P*.jsonl``: a fact a line, with the sentences that state it (``evidences``).
 
-    A fact is asked with its first mask-final sentence, one in which the object stands only once if there is such. Right
-    is the object's label and what stands in that sentence (``linguist`` where the label is ``linguistics``).
+    A fact is asked with its first mask-final sentence, one in which the object occurs only once if there is such. Right
+    is the object's label and what is in that sentence (``linguist`` where the label is ``linguistics``).
     """
     examples, left_out = [], 0
     for path in paths:
@@ -104,7 +104,7 @@ def read_t_rex_sentences(paths: Sequence[Path]) -> LoadedSuite:
 def read_templama(paths: Sequence[Path]) -> LoadedSuite:
     """TempLAMA: JSON lines with ``query`` (``_X_`` is the blank), ``answer`` (Wikidata names) and ``date`` (a year).
 
-    The text does not say the year: which day it is only the calendar knows, whose clock stands at 1 July of it.
+    The text does not say the year: which day it is only the calendar knows, whose clock is at 1 July of it.
     """
     examples, left_out = [], 0
     for path in paths:

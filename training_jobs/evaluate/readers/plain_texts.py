@@ -24,7 +24,7 @@ class PlainText:
 
 
 def read_wikitext(paths: Sequence[Path]) -> tuple[PlainText, ...]:
-    """``wiki.test.raw`` or ``wiki.test.tokens``: the articles as they stand there, with the line of their title."""
+    """``wiki.test.raw`` or ``wiki.test.tokens``: the articles as they are there, with the line of their title."""
     found = []
     for path in paths:
         text = text_of(path)

@@ -24,7 +24,7 @@ def read_asdiv(paths: Sequence[Path]) -> LoadedSuite:
     examples, left_out = [], 0
     for path in paths:
         try:
-            # The file is a local one, named by whoever runs this; expat expands no external entities.
+            # The file is a local one, named by the user; expat expands no external entities.
             root = ElementTree.fromstring(text_of(path).encode("utf-8"))
         except ElementTree.ParseError as error:
             raise SuiteError(f"{path}: is not XML ({error}); fetch it again") from error

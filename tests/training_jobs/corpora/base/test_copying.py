@@ -1,7 +1,5 @@
 """Copying: what is read for the first time and repeated, and models that can and cannot."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -160,5 +160,5 @@ def test_an_id_that_stands_twice_is_refused(tmp_path: Path, capsys: pytest.Captu
     file.write_text('{"id": "x", "text": "a"}\n{"id": "x", "text": "b"}\n')
     with pytest.raises(SystemExit):
         main(["select", str(file), "--out", str(tmp_path / "c"), "--tools", "QA"])
-    assert "id 'x' stands twice" in capsys.readouterr().err
+    assert "id 'x' occurs twice" in capsys.readouterr().err
     assert not (tmp_path / "c/QA.jsonl").exists(), "no half of a selection"
