@@ -15,6 +15,13 @@ PIP := $(BIN)/pip --disable-pip-version-check install --quiet
 PIPS = $(shell $(BIN)/pip config list | sort -r | sed -nE -e 's/\\n/ /g; /find-links=/s/ /,/g' -e 's/^.*\.find-links=/UV_FIND_LINKS=/p' \
 	-e 's/^.*\.index-url=/UV_INDEX_URL=/p; s/^.*\.extra-index-url=/UV_EXTRA_INDEX_URL=/p')
 UV = $(PIPS) $(BIN)/uv pip install --index-strategy unsafe-best-match --quiet --python $(1)/bin/python
+# Lines that run UV are not echoed: an index's address may hold a password.
+define NO_TORCH
+make setup: torch does not import (the cause is above). If pip took the build for CUDA, take the one for CPUs:
+    make clean && PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make setup
+or, for an NVIDIA GPU: make clean && make setup TORCH=cuda
+endef
+export NO_TORCH
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test test-fast test-containers lint format proto bench evaluate reproduce lock sbom audit clean
@@ -25,21 +32,27 @@ help: ## what can be done here
 $(BIN)/uv: requirements.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and "Python 3.11 is needed: make PYTHON=/path/to/python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
-	$(call packages,setup) $(PIP) $(LOCKED) /dev/stdin
+	@echo "installing pip and uv into $(VENV)"
+	@$(call packages,setup) $(PIP) $(LOCKED) /dev/stdin
 	@touch $@
 
-# pip takes torch for CPUs from where its configuration says; each build there has hashes of its own.
+# pip takes torch for CPUs from where its configuration says; each build there has hashes of its own. PyPI's build for
+# Linux is for CUDA and lacks CUDA's packages here: PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu make setup
 $(VENV)/.ready: $(BIN)/uv pyproject.toml
 	$(if $(filter cpu,$(TORCH)),$(PIP) --no-deps $$(grep -o '^torch==[^ ]*' requirements.lock))
-	$(call packages,$(if $(filter cuda,$(TORCH)),--cuda) base jobs dev lucene) $(call UV,$(VENV)) $(LOCKED) -
-	$(call UV,$(VENV)) --no-deps --no-build-isolation --editable .
+	@echo "installing the packages of requirements.lock into $(VENV)"
+	@$(call packages,$(if $(filter cuda,$(TORCH)),--cuda) base jobs dev lucene) $(call UV,$(VENV)) $(LOCKED) -
+	@echo "installing this checkout into $(VENV)"
+	@$(call UV,$(VENV)) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -c 'import torch' || { echo "$$NO_TORCH" >&2; exit 1; }
 	@touch $@
 
 setup: $(VENV)/.ready ## make the virtual environment with pinned packages (TORCH=cuda for an NVIDIA GPU)
 
 $(TOOLS)/.ready: $(BIN)/uv
 	$(PYTHON) -m venv --without-pip $(TOOLS)
-	$(call packages,audit) $(call UV,$(TOOLS)) $(LOCKED) -
+	@echo "installing the audit's tools into $(TOOLS)"
+	@$(call packages,audit) $(call UV,$(TOOLS)) $(LOCKED) -
 	@touch $@
 
 run: setup ## start the tool services and the gateway, complete a sample, stay up until Ctrl-C
