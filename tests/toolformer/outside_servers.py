@@ -39,7 +39,7 @@ async def mcp_server(port: int = 0, *, version: str = "1.0", stateless: bool = F
 
     @server.tool()
     async def wait(text: str) -> str:
-        await asyncio.sleep(60)
+        await asyncio.sleep(600)
         return text
 
     @server.tool()

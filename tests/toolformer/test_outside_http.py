@@ -127,7 +127,6 @@ class TestAsForServices:
         result, _ = await called(silent, timeout=0.2)
         assert result.error is not None
         assert result.error.code == "timeout"
-        assert result.duration_ms < 5_000
 
     async def test_retries(self) -> None:
         result, seen = await called(in_turn(status(503), status(429), says(b"x")))

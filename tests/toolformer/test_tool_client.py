@@ -316,8 +316,8 @@ class TestRetryPolicy:
 
 class TestDeadline:
     async def test_a_silent_service(self) -> None:
-        error, result, service = await error_from(silent, timeout=0.05)
-        assert error == ToolError("timeout", "Calculator did not answer within 0.05 s")
+        error, result, service = await error_from(silent, timeout=0.5)
+        assert error == ToolError("timeout", "Calculator did not answer within 0.5 s")
         assert result.attempts == len(service.seen) == 1
 
     async def test_the_tools_own_timeout_is_the_default(self) -> None:
@@ -330,7 +330,7 @@ class TestDeadline:
         assert error.code == "timeout"
 
     async def test_it_covers_all_attempts_together(self) -> None:
-        error, result, _ = await error_from(in_turn(hang_up, silent), timeout=0.2)
+        error, result, _ = await error_from(in_turn(hang_up, silent), timeout=1.0)
         assert error.code == "timeout"
         assert result.attempts == 2
 

@@ -105,7 +105,7 @@ class TestMany:
             await (silent if b"c" in seen.body.split(b'"calls"')[1] else capitals("Calculator"))(seen, writer)
 
         async with serve(behave) as service, client_of(service, max_batch=2) as client:
-            results = await client.call_many("Calculator", ["a", "b", "c", "d", "e"], timeout=0.2)
+            results = await client.call_many("Calculator", ["a", "b", "c", "d", "e"], timeout=1.0)
         assert outputs(results) == ["A", "B", None, None, "E"]
         assert codes(results) == [None, None, "timeout", "timeout", None]
 

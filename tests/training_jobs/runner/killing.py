@@ -46,7 +46,7 @@ def kill_at_random(
     return hits
 
 
-def wait_for(holds: Callable[[], bool], seconds: float = 60.0) -> None:
+def wait_for(holds: Callable[[], bool], seconds: float = 250.0) -> None:
     """Return once ``holds``."""
     ends = time.monotonic() + seconds
     while not holds():
