@@ -112,7 +112,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         for threads in sorted(options.threads):
             torch.set_num_threads(threads)
             if not options.torch:
-                ours.stepper = NativeStep(ours)
+                ours.stepper = NativeStep.of(ours)
             generator = ctranslate2.Generator(
                 converted, device="cpu", compute_type="float32", inter_threads=1, intra_threads=threads
             )

@@ -40,7 +40,10 @@ class GatewaySettings(BaseSettings):
         description="how messages become a prompt: model (its own template), off, plain, or a file with a template",
     )
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$", description="cpu, cuda or cuda:<number>")
-    dtype: Literal["float32", "bfloat16"] = "float32"
+    dtype: Literal["float32", "bfloat16", "int8", "int4"] = Field(
+        "float32",
+        description="of the weights; int8 and int4 on a processor, from files that `toolformer quantize` makes",
+    )
     compiled_step: bool = Field(
         True,
         description="steps in compiled code or, on a GPU, recorded as CUDA graphs, where model and machine allow it",

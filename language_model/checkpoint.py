@@ -31,21 +31,60 @@ def load(directory: Path, *, dtype: torch.dtype = torch.float32, device: torch.d
         CheckpointError: if files are missing, damaged or do not fit ``config.json``; the message names the first
         few keys.
     """
-    config = GPTJConfig.load(directory)
-    state = _from_published(_read_weights(directory), config)
+    weights = Published(directory)
     with torch.device("meta"):
-        model = GPTJ(config)
-    expected = model.state_dict()
-    if missing := sorted(expected.keys() - state.keys()):
-        raise CheckpointError(f"{directory}: weights are missing: {', '.join(missing[:3])}")
-    for name, tensor in state.items():
-        require_numbers(directory, name, tensor)
-        if name in expected and tensor.shape != expected[name].shape:
-            wanted = tuple(expected[name].shape)
-            raise CheckpointError(f"{directory}: {name} has shape {tuple(tensor.shape)}, config.json asks for {wanted}")
-    model.load_state_dict({name: state[name].to(device, dtype) for name in expected}, assign=True)
-    model.rotations = rotation_table(config, device)
+        model = GPTJ(weights.config)
+    model.load_state_dict({name: tensor.to(device, dtype) for name, tensor in weights.whole()}, assign=True)
+    model.rotations = rotation_table(weights.config, device)
     return model.eval().requires_grad_(False)
+
+
+class Published:
+    """The weights of a published checkpoint by our names, read from its files when they are asked for."""
+
+    def __init__(self, directory: Path) -> None:
+        """Open the files.
+
+        Raises:
+            CheckpointError: if one is missing or damaged, or weights are missing.
+        """
+        self.directory, self.config = directory, GPTJConfig.load(directory)
+        self._state = _from_published(_read_weights(directory))
+        with torch.device("meta"):
+            self._shapes = {name: tensor.shape for name, tensor in GPTJ(self.config).state_dict().items()}
+        found = {name.replace("attn.q_proj", "qkv_proj") for name in self._state}
+        if missing := sorted(self._shapes.keys() - found):
+            raise CheckpointError(f"{directory}: weights are missing: {', '.join(missing[:3])}")
+
+    def whole(self) -> Iterator[tuple[str, Tensor]]:
+        """All weights with their names."""
+        return ((name, self[name]) for name in self._shapes)
+
+    def layer(self, number: int) -> dict[str, Tensor]:
+        """The weights of a block, by their names in it."""
+        prefix = f"blocks.{number}."
+        return {name.removeprefix(prefix): self[name] for name in self._shapes if name.startswith(prefix)}
+
+    def __getitem__(self, name: str) -> Tensor:
+        """One of the weights.
+
+        Raises:
+            CheckpointError: if its shape is not that of ``config.json``, or it holds what is no number.
+        """
+        if name.endswith(".qkv_proj.weight"):
+            parts = [self._state.get(name.replace("qkv_proj", f"attn.{part}")) for part in _SPLIT]
+            if any(part is None for part in parts):
+                raise CheckpointError(f"{self.directory}: weights are missing: {name}")
+            tensor = torch.cat([part for part in parts if part is not None])
+        else:
+            tensor = self._state[name]
+        require_numbers(self.directory, name, tensor)
+        if tensor.shape != self._shapes[name]:
+            wanted = tuple(self._shapes[name])
+            raise CheckpointError(
+                f"{self.directory}: {name} has shape {tuple(tensor.shape)}, config.json asks for {wanted}"
+            )
+        return tensor
 
 
 def save(model: GPTJ, directory: Path) -> None:
@@ -87,7 +126,7 @@ def require_numbers(directory: Path, name: str, tensor: Tensor) -> None:
 
 def _read_weights(directory: Path) -> dict[str, Tensor]:
     merged: dict[str, Tensor] = {}
-    for path in _weight_files(directory):
+    for path in weight_files(directory):
         require_recorded(path)
         try:
             if path.suffix == ".safetensors":
@@ -104,7 +143,12 @@ def _read_weights(directory: Path) -> dict[str, Tensor]:
     return merged
 
 
-def _weight_files(directory: Path) -> Iterator[Path]:
+def weight_files(directory: Path) -> Iterator[Path]:
+    """The files that hold the weights of the checkpoint in ``directory``.
+
+    Raises:
+        CheckpointError: there are none.
+    """
     for name in ("model.safetensors", "pytorch_model.bin"):
         if (directory / name).exists():
             yield directory / name
@@ -119,19 +163,14 @@ def _weight_files(directory: Path) -> Iterator[Path]:
     raise CheckpointError(f"{directory} holds neither model.safetensors nor pytorch_model.bin (nor an index of shards)")
 
 
-def _from_published(weights: dict[str, Tensor], config: GPTJConfig) -> dict[str, Tensor]:
-    """Published names to ours. Buffers of old checkpoints (causal masks, sinusoids) are left behind."""
+def _from_published(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Published names to ours, but for queries, keys and values, which stay apart."""
     state = {}
     for name, tensor in weights.items():
         ours = (
             name.removeprefix("transformer.").replace("h.", "blocks.", 1) if name.startswith("transformer.") else name
         )
         state[ours.replace(".attn.out_proj", ".out_proj").replace(".mlp.", ".")] = tensor
-    for number in range(config.n_layer):
-        parts = [state.pop(f"blocks.{number}.attn.{part}.weight", None) for part in _SPLIT]
-        whole = [part for part in parts if part is not None]
-        if len(whole) == len(_SPLIT):
-            state[f"blocks.{number}.qkv_proj.weight"] = torch.cat(whole)
     return state
 
 

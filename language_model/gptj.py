@@ -130,7 +130,7 @@ class GPTJ(nn.Module):
         Raises:
             ValueError: if a row would outgrow the cache or gets no token.
         """
-        _require_room(cache, rows, ids)
+        require_room(cache, rows, ids)
         return (self.stepper.extend if self.stepper else self.extend_by_torch)(cache, rows, ids)
 
     @torch.inference_mode()
@@ -150,7 +150,7 @@ class GPTJ(nn.Module):
         Raises:
             ValueError: if the row would outgrow the cache or gets no token.
         """
-        _require_room(cache, [row], [ids])
+        require_room(cache, [row], [ids])
         return cast(Tensor, self.lm_head(self._extend(cache, [row], [ids])[0]))
 
     def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
@@ -182,7 +182,7 @@ class GPTJ(nn.Module):
         return cast(Sequence[Block], self.blocks)
 
 
-def _require_room(cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> None:
+def require_room(cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> None:
     for row, new in zip(rows, ids, strict=True):
         if not new:
             raise ValueError("every row must get at least one token")

@@ -84,6 +84,7 @@ def _load_local(settings: GatewaySettings) -> Backend:
 
     from inference_gateway.backends.local import LocalBackend
     from inference_gateway.engine.limits import EngineLimits
+    from language_model.native.packing import Weights
 
     if settings.torch_threads is not None:
         torch.set_num_threads(settings.torch_threads)
@@ -99,7 +100,7 @@ def _load_local(settings: GatewaySettings) -> Backend:
         settings.model,
         limits=limits,
         cache_bytes=None if settings.cache_mib is None else settings.cache_mib * 2**20,
-        dtype={"float32": torch.float32, "bfloat16": torch.bfloat16}[settings.dtype],
+        weights=Weights[settings.dtype.upper()],
         device=settings.device,
         model_name=settings.model_name,
         compiled_step=settings.compiled_step,

@@ -22,9 +22,10 @@ from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.stats import EngineStats, Observer
 from language_model import checkpoint
 from language_model.causal_lm import CausalLM
-from language_model.config import model_type
+from language_model.config import CheckpointError, model_type
+from language_model.native.compiled import CompiledGPTJ
 from language_model.native.library import Unavailable
-from language_model.native.step import NativeStep
+from language_model.native.packing import Weights
 from language_model.other_models import OtherCausalLM
 from language_model.static.graphs import DecodeGraphs
 from language_model.tokenizer import ByteLevelTokenizer
@@ -104,7 +105,7 @@ class LocalBackend:
         *,
         limits: EngineLimits,
         cache_bytes: int | None = None,
-        dtype: torch.dtype = torch.float32,
+        weights: Weights = Weights.FLOAT32,
         device: str = "cpu",
         model_name: str | None = None,
         compiled_step: bool = True,
@@ -119,7 +120,7 @@ class LocalBackend:
             ValueError: if the cache could not hold one sequence.
         """
         tokenizer = ByteLevelTokenizer.from_pretrained(directory)
-        model = _load_model(directory, dtype, device, compiled_step=compiled_step)
+        model = _load_model(directory, weights, device, compiled_step=compiled_step)
         if cache_bytes is not None:
             length = min(limits.max_model_len, model.max_positions)
             tokens = cache_bytes // model.cache_bytes_per_token
@@ -152,16 +153,24 @@ class LocalBackend:
         return self._engine.stats()
 
 
-def _load_model(directory: Path, dtype: torch.dtype, device: str, *, compiled_step: bool) -> CausalLM[Any]:
+def _load_model(directory: Path, weights: Weights, device: str, *, compiled_step: bool) -> CausalLM[Any]:
+    whole = weights in (Weights.INT8, Weights.INT4)
+    if whole and (device != "cpu" or not compiled_step or model_type(directory) != "gptj"):
+        raise CheckpointError(f"dtype {weights.name.lower()} is for GPT-J in compiled code on a CPU: take bfloat16")
+    dtype = torch.float32 if weights == Weights.FLOAT32 else torch.bfloat16
     if model_type(directory) != "gptj":
         return OtherCausalLM.from_pretrained(directory, dtype=dtype, device=device)
-    model = checkpoint.load(directory, dtype=dtype, device=device)
-    if compiled_step and model.device.type == "cuda":
-        model.stepper = DecodeGraphs(model)
-    elif compiled_step:
+    if device == "cpu" and compiled_step:
         try:
-            model.stepper = NativeStep(model)
-            log.info("steps are computed in compiled code")
+            model = CompiledGPTJ.load(directory, weights)
         except Unavailable as why:
+            if whole:
+                raise CheckpointError(f"dtype {weights.name.lower()}: {why}") from None
             log.info("steps are computed by torch: %s", why)
-    return model
+        else:
+            log.info("steps are computed in compiled code")
+            return model
+    plain = checkpoint.load(directory, dtype=dtype, device=device)
+    if compiled_step and plain.device.type == "cuda":
+        plain.stepper = DecodeGraphs(plain)
+    return plain

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 _SOURCE: Final = Path(__file__).with_name("step.c")
-_HEADER: Final = Path(__file__).with_name("team.h")
+_HEADERS: Final = (Path(__file__).with_name("products.h"), Path(__file__).with_name("team.h"))
 _COMPILE_SECONDS: Final = 120
 _FLAGS: Final = ("-std=gnu11", "-O3", "-fPIC", "-shared", "-pthread", "-Wall", "-Wextra")
 
@@ -34,19 +34,19 @@ def find_compiler() -> str:
 
 def digest(*conditions: bytes) -> str:
     """A short name for what comes of these sources under ``conditions``."""
-    made_of = (_SOURCE.read_bytes(), _HEADER.read_bytes(), repr(_FLAGS).encode(), *conditions)
+    made_of = (_SOURCE.read_bytes(), *(header.read_bytes() for header in _HEADERS), repr(_FLAGS).encode(), *conditions)
     return hashlib.sha256(b"|".join(made_of)).hexdigest()[:16]
 
 
-def compile_step(compiler: str, target: Path, tunings: Sequence[str]) -> None:
-    """Make the library ``target`` with the first of ``tunings`` that the compiler takes.
+def compile_step(compiler: str, target: Path, *tunings: Sequence[str]) -> None:
+    """Make the library ``target`` with the first of ``tunings``, each some flags, that the compiler takes.
 
     Raises:
         Unavailable: if it takes none, or does not work.
     """
     said = ""
     for tuning in tunings:
-        command = [compiler, *_FLAGS, tuning, "-o", str(target), str(_SOURCE), "-lm"]
+        command = [compiler, *_FLAGS, *tuning, "-o", str(target), str(_SOURCE), "-lm"]
         try:
             run = subprocess.run(command, capture_output=True, text=True, timeout=_COMPILE_SECONDS, check=False)
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -19,14 +19,34 @@ _FOR_THIS_PROCESSOR: Final = ("-march=native", "-mcpu=native")
 """What GCC and clang call it, by architecture; the first that the compiler takes is used."""
 
 
-class Model(ctypes.Structure):
+class MatrixStruct(ctypes.Structure):
+    """``products.h``'s ``matrix``."""
+
+    _fields_ = (
+        *((name, ctypes.c_long) for name in ("kind", "depth", "taken", "width")),
+        *((name, ctypes.c_void_p) for name in ("panels", "scales", "bias")),
+    )
+
+
+class LayerStruct(ctypes.Structure):
+    """``step.c``'s ``layer``."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("scale", "shift")),
+        *((name, MatrixStruct) for name in ("into", "out")),
+    )
+
+
+class ModelStruct(ctypes.Structure):
     """``step.c``'s ``model``."""
 
     _fields_ = (
         *((name, ctypes.c_long) for name in ("layers", "width", "heads", "head_width", "rotated", "inner")),
         ("vocabulary", ctypes.c_long),
         ("epsilon", ctypes.c_float),
-        *((name, ctypes.c_void_p) for name in ("embedding", "rotations", "weights")),
+        ("embedding_kind", ctypes.c_long),
+        *((name, ctypes.c_void_p) for name in ("embedding", "rotations", "layers_of")),
+        ("head", LayerStruct),
     )
 
 
@@ -97,7 +117,7 @@ def _compiled() -> Path:
         try:
             with tempfile.TemporaryDirectory(dir=directory) as scratch:
                 partial = Path(scratch) / name
-                compile_step(compiler, partial, [*_FOR_THIS_PROCESSOR, "-O3"])
+                compile_step(compiler, partial, *([flag] for flag in _FOR_THIS_PROCESSOR), [])
                 partial.chmod(0o700)
                 partial.replace(target)
         except OSError as error:

@@ -22,10 +22,12 @@ log = logging.getLogger(__name__)
 VARIABLE: Final = "TOOLFORMER_STEP_LIBRARIES"
 
 _LEVELS: Final = {
+    "x86-64-v4-vnni": {"avx512_vnni"},
     "x86-64-v4": {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
     "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe"},
 }
-"""Levels of the x86-64 psABI, the best first, and what a processor must have beyond the next (in Linux's words)."""
+"""Levels of the x86-64 psABI, and one with products of whole numbers; the best first, and what a processor must have
+beyond the next (in Linux's words)."""
 
 _ANY: Final = "any"
 """Code for every processor of the architecture."""
@@ -53,8 +55,13 @@ def build(directory: Path) -> list[Path]:
     compiler, made = find_compiler(), []
     for level in [*(_LEVELS if platform.machine() == "x86_64" else ()), _ANY]:
         made.append(directory / _name(level))
-        compile_step(compiler, made[-1], ["-O3" if level == _ANY else f"-march={level}"])
+        compile_step(compiler, made[-1], [] if level == _ANY else _tuning(level))
     return made
+
+
+def _tuning(level: str) -> list[str]:
+    base = level.removesuffix("-vnni")
+    return [f"-march={base}", *(["-mavx512vnni"] if level != base else [])]
 
 
 def fitting(machine: str, flags: set[str]) -> list[str]:

@@ -1,28 +1,30 @@
-/* One step of GPT-J in float32 on a processor: new tokens in, logits out.
+/* One step of GPT-J on a processor: new tokens in, logits out. Weights are float32, bfloat16, bytes or half bytes; what
+   is computed with them is float32, but for the products of whole numbers in `products.h`.
 
    For a model of a few million parameters the arithmetic of a step takes less time than the dispatch of its
    operations. Here a step is one call, without Python's lock. Vectors are GCC's and clang's extension, so the source
    names no processor. `step.py` packs the weights; the arithmetic is that of `language_model/gptj.py`, which is the
    oracle of its tests. Last come the two questions that choosing a token asks of logits. */
 
-#include <math.h>
-#include <string.h>
-
+#include "products.h"
 #include "team.h"
 
-enum { LANES = 16, PANEL = 2 * LANES, BLOCK = 8, TASKS = 16 /* that a product is cut into */ };
-enum { AHEAD = 64 * PANEL }; /* floats of weights that are asked for before they are used: 8 KiB */
+/* `in` gives queries, keys, values and what the feed-forward layer starts from; `out` takes what attention and that
+   layer end with. Where the normalisation before `in` has a scale and a shift of its own, they stand here. */
+typedef struct {
+    const float *scale, *shift;
+    matrix in, out;
+} layer;
 
-typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-typedef int ivec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
-
-/* Sizes, then the weights in the order in which a step reads them. `inner` and `vocabulary` are whole panels. */
+/* `inner` and `vocabulary` are whole panels. */
 typedef struct {
     long layers, width, heads, head_width, rotated, inner, vocabulary;
     float epsilon;
-    const float *embedding; /* [vocabulary, width] */
+    long embedding_kind; /* FLOATS, or BFLOATS one after the other */
+    const void *embedding; /* [vocabulary, width] */
     const float *rotations; /* [positions, rotated / 2, 2]: cosine and sine */
-    const float *weights;
+    const layer *layers_of;
+    layer head; /* without `out` */
 } model;
 
 /* Where a step's tokens go: keys and then values of a token lie together. Strides count floats. */
@@ -30,12 +32,6 @@ typedef struct {
     float *tokens;
     long layer_stride, row_stride, token_stride;
 } cache;
-
-static inline vec load(const float *p) { return *(const vec *)p; }
-static inline void store(float *p, vec v) { *(vec *)p = v; }
-static inline vec all(float x) { return x - (vec){0}; } /* x + 0 would be an addition: it changes -0 */
-
-static inline vec pick(ivec where, vec a, vec b) { return (vec)((where & (ivec)a) | (~where & (ivec)b)); }
 
 static inline float sum_lanes(vec v) {
     float parts[LANES];
@@ -87,80 +83,14 @@ static inline vec gelu(vec x) {
     return x / (all(1.0f) + exponential(u));
 }
 
-/* out[m][0:PANEL] = base[m] + a[m][0:depth] . panel[0:depth][PANEL] for a constant number of rows m. */
-static inline __attribute__((always_inline)) void multiply_panel(
-    int rows, long depth, const float *a, long a_stride, const float *panel, const float *bias, const float *residual,
-    float *out, long out_stride) {
-    vec left[BLOCK], right[BLOCK];
-#pragma GCC unroll 8
-    for (int m = 0; m < rows; m++) {
-        left[m] = load(bias);
-        right[m] = load(bias + LANES);
-        if (residual) {
-            left[m] += load(residual + m * out_stride);
-            right[m] += load(residual + m * out_stride + LANES);
-        }
-    }
-    for (long k = 0; k < depth; k++, panel += PANEL) {
-        vec w0 = load(panel), w1 = load(panel + LANES);
-        __builtin_prefetch(panel + AHEAD);
-        __builtin_prefetch(panel + AHEAD + LANES);
-#pragma GCC unroll 8
-        for (int m = 0; m < rows; m++) {
-            vec x = all(a[m * a_stride + k]);
-            left[m] += x * w0;
-            right[m] += x * w1;
-        }
-    }
-#pragma GCC unroll 8
-    for (int m = 0; m < rows; m++) {
-        store(out + m * out_stride, left[m]);
-        store(out + m * out_stride + LANES, right[m]);
-    }
-}
-
-/* A product to be shared: out [rows, width] = a [rows, depth] . panels + bias (+ out, if `add`). A task is some
-   panels, all rows of each, so that the order of a sum does not depend on who does it. */
-typedef struct {
-    long rows, depth, width, a_stride, out_stride, panels_a_task;
-    const float *a, *weights;
-    int add;
-    float *out;
-} product;
-
-static void multiply_some(void *work, long index, int who) {
-    (void)who;
-    const product *p = work;
-    long first = index * p->panels_a_task * PANEL, end = first + p->panels_a_task * PANEL;
-    for (long column = first; column < end && column < p->width; column += PANEL)
-        for (long row = 0; row < p->rows; row += BLOCK) {
-            float *to = p->out + row * p->out_stride + column;
-            const float *from = p->a + row * p->a_stride, *base = p->add ? to : 0;
-            const float *panel = p->weights + p->depth * column, *bias = p->weights + p->depth * p->width + column;
-#define ROWS(n) case n: multiply_panel(n, p->depth, from, p->a_stride, panel, bias, base, to, p->out_stride); break
-            switch (p->rows - row) {
-                ROWS(1); ROWS(2); ROWS(3); ROWS(4); ROWS(5); ROWS(6); ROWS(7);
-                default: multiply_panel(8, p->depth, from, p->a_stride, panel, bias, base, to, p->out_stride);
-            }
-#undef ROWS
-        }
-}
-
-/* `width` is whole panels; the bias lies behind them. Returns where the next weights are. */
-static const float *multiply(int together, long rows, long depth, long width, const float *a, long a_stride,
-                             const float *weights, int add, float *out, long out_stride) {
-    long panels = width / PANEL, each = (panels + TASKS - 1) / TASKS;
-    product p = {rows, depth, width, a_stride, out_stride, each, a, weights, add, out};
-    share(together, (panels + each - 1) / each, multiply_some, &p);
-    return weights + depth * width + width;
-}
-
-/* Zero mean and unit variance; the scale and shift that follow are part of the next weights. */
-static void normalise(const float *x, long width, float epsilon, float *out) {
+/* Zero mean and unit variance, then a scale and a shift if they are not part of the next weights. */
+static void normalise(const float *x, long width, float epsilon, const layer *l, float *out) {
     float mean = sum(x, width) / width;
     for (long i = 0; i < width; i++) out[i] = x[i] - mean;
     float scale = 1.0f / sqrtf(dot(out, out, width) / width + epsilon);
     for (long i = 0; i < width; i++) out[i] *= scale;
+    if (l->scale)
+        for (long i = 0; i < width; i++) out[i] = out[i] * l->scale[i] + l->shift[i];
 }
 
 /* Turn neighbouring pairs of each head's first `rotated` dimensions (Su et al., 2021). */
@@ -273,10 +203,20 @@ static void finish_middle(void *work, long index, int who) {
         for (long j = 0; j < m->inner; j += LANES) store(to + m->width + j, gelu(load(from + 3 * m->width + j)));
 }
 
+static void embed(const model *m, long id, float *out) {
+    if (m->embedding_kind == FLOATS) memcpy(out, (const float *)m->embedding + id * m->width, m->width * sizeof(float));
+    else {
+        const uint16_t *from = (const uint16_t *)m->embedding + id * m->width;
+        for (long i = 0; i < m->width; i++) ((uint32_t *)out)[i] = (uint32_t)from[i] << 16;
+    }
+}
+
 /* Floats of scratch that a step of `tokens` tokens over rows of up to `length` tokens needs. */
 long scratch_size(const model *m, long tokens, long length) {
     long width = padded(m->width), in = padded(3 * m->width + m->inner);
-    return tokens * (2 * width + in + m->width + m->inner) + (1 + MOST_HELPERS) * m->heads * padded(length);
+    long groups = (m->width + m->inner + GROUP - 1) / GROUP;
+    return tokens * (2 * width + in + m->width + m->inner) + (1 + MOST_HELPERS) * m->heads * padded(length) +
+           whole_size(tokens, groups * GROUP);
 }
 
 /* Append token `ids[i]` at position `positions[i]` of row `rows[i]`; a row's tokens come in order. The logits after
@@ -287,16 +227,17 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
     long mid_width = width + m->inner;
     float *x = scratch, *normed = x + tokens * wide, *in = normed + tokens * wide;
     float *mid = in + tokens * in_width, *scores = mid + tokens * mid_width;
-    const float *weights = m->weights;
+    float *whole = scores + (1 + MOST_HELPERS) * m->heads * padded(length);
     middle mine = {m, c, 0, rows, positions, in, mid, scores, in_width, mid_width, m->heads * padded(length),
                    tokens == 1 && m->heads > 1 ? 2 : 1};
 
     int together = gather();
-    for (long i = 0; i < tokens; i++) memcpy(x + i * wide, m->embedding + ids[i] * width, width * sizeof(float));
-    for (long layer = 0; layer < m->layers; layer++) {
-        float *kept = c->tokens + layer * c->layer_stride;
-        for (long i = 0; i < tokens; i++) normalise(x + i * wide, width, m->epsilon, normed + i * wide);
-        weights = multiply(together, tokens, width, in_width, normed, wide, weights, 0, in, in_width);
+    for (long i = 0; i < tokens; i++) embed(m, ids[i], x + i * wide);
+    for (long number = 0; number < m->layers; number++) {
+        const layer *l = m->layers_of + number;
+        float *kept = c->tokens + number * c->layer_stride;
+        for (long i = 0; i < tokens; i++) normalise(x + i * wide, width, m->epsilon, l, normed + i * wide);
+        multiply(together, tokens, normed, wide, &l->in, 0, in, in_width, whole);
         for (long i = 0; i < tokens; i++) {
             float *qkv = in + i * in_width;
             rotate(qkv, 2 * m->heads, m->head_width, m->rotated, m->rotations + positions[i] * m->rotated);
@@ -305,10 +246,11 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
         }
         mine.kept = kept;
         share(together, tokens * mine.parts, finish_middle, &mine);
-        weights = multiply(together, tokens, mid_width, wide, mid, mid_width, weights, 1, x, wide);
+        multiply(together, tokens, mid, mid_width, &l->out, 1, x, wide, whole);
     }
-    for (long i = 0; i < n_wanted; i++) normalise(x + wanted[i] * wide, width, m->epsilon, normed + i * wide);
-    multiply(together, n_wanted, width, m->vocabulary, normed, wide, weights, 0, logits, m->vocabulary);
+    for (long i = 0; i < n_wanted; i++)
+        normalise(x + wanted[i] * wide, width, m->epsilon, &m->head, normed + i * wide);
+    multiply(together, n_wanted, normed, wide, &m->head.in, 0, logits, m->vocabulary, whole);
     if (together) disperse();
 }
 

@@ -1,4 +1,4 @@
-"""A model's weights, packed for the compiled step, and the call of it."""
+"""The call of the compiled step."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import threading
 import weakref
 from array import array
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple, TypeAlias
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
+from language_model.block import rotation_table
+from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
 from language_model.native import library
+from language_model.native.packing import PANEL, Matrix, PackedLayer, PackedModel, Weights, pack_model, padded_size
 from language_model.stepper import Stepper
 
 Longs: TypeAlias = "array[int]"
-
-_PANEL: Final = 32
-"""Columns of a weight matrix that lie together, row after row; ``step.c``'s ``PANEL``."""
 
 _LANES: Final = 16
 _AT_ONCE: Final = 64
@@ -29,48 +30,54 @@ _AT_ONCE: Final = 64
 _MOST_THREADS: Final = 4
 """Of the threads that torch may use: tasks of a few microseconds are not worth sharing with more."""
 
-_LARGEST: Final = 256 * 2**20
-"""Bytes of weights up to which a step is bound by overhead and one core's caches; beyond, torch's threads win, and a
-second copy of the weights is no longer small."""
-
 
 class NativeStep(Stepper):
-    """A GPT-J's inference form: computes what :meth:`GPTJ.extend` does, from a copy of the weights. Changing them no
-    longer reaches it.
+    """A GPT-J's inference form: computes what :meth:`GPTJ.extend` does, from packed weights. Changing the model's own
+    no longer reaches it.
 
     A token's logits are the same bits whatever other tokens are computed with it, however its text is cut into calls
     and whoever helps: each number is always summed in the same order. As many threads share the work as torch had
     when the first of a process was made.
     """
 
-    def __init__(self, model: GPTJ) -> None:
+    def __init__(self, packed: PackedModel) -> None:
+        """Take ``packed``'s weights, which are not copied.
+
+        Raises:
+            Unavailable: if the model is not one for it, or there is no compiler; the message says which.
+        """
+        config = packed.config
+        require_shape(config)
+        self._library = library.load()
+        self._library.hire(min(torch.get_num_threads(), _MOST_THREADS) - 1)
+        self._layers, self._vocabulary = config.n_layer, config.vocab_size
+        # Kept here, for the structures below hold their bare addresses.
+        self._packed = packed
+        self._rotations = torch.view_as_real(rotation_table(config)).contiguous()
+        self._layer_structs = (library.LayerStruct * config.n_layer)(*map(_layer, packed.layers))
+        halves = packed.embedding.dtype == torch.bfloat16
+        self._model = library.ModelStruct(
+            *(config.n_layer, config.n_embd, config.n_head, config.head_dim, config.rotary_dim),
+            *(padded_size(config.inner_dim, PANEL), padded_size(config.vocab_size, PANEL), config.layer_norm_epsilon),
+            *(Weights.BFLOAT16 if halves else Weights.FLOAT32, packed.embedding.data_ptr()),
+            *(self._rotations.data_ptr(), ctypes.addressof(self._layer_structs), _layer(packed.head)),
+        )
+        self._at = ctypes.addressof(self._model)
+        self._known = threading.local()
+        """Each thread's newest :class:`_Known`."""
+
+    @classmethod
+    def of(cls, model: GPTJ) -> NativeStep:
         """Pack ``model``'s weights, which may take a moment.
 
         Raises:
             Unavailable: if the model is not one for it, or there is no compiler; the message says which.
         """
-        config = model.config
         if model.device.type != "cpu" or model.dtype != torch.float32:
             raise library.Unavailable(f"the compiled step is for float32 on a CPU, not {model.dtype} on {model.device}")
-        if config.head_dim % _LANES:
-            raise library.Unavailable(f"the width of a head, {config.head_dim}, is not a multiple of {_LANES}")
-        if 4 * sum(parameter.numel() for parameter in model.parameters()) > _LARGEST:
-            raise library.Unavailable(f"the model is larger than {_LARGEST // 2**20} MiB: torch computes it as fast")
-        self._library = library.load()
-        self._library.hire(min(torch.get_num_threads(), _MOST_THREADS) - 1)
-        self._layers, self._vocabulary = config.n_layer, config.vocab_size
-        # Kept here, for the structure below holds their bare addresses.
-        self._embedding = model.wte.weight.detach().contiguous().clone()
-        self._rotations = torch.view_as_real(model.rotations).contiguous().clone()
-        self._weights = _pack(model)
-        self._model = library.Model(
-            *(config.n_layer, config.n_embd, config.n_head, config.head_dim, config.rotary_dim),
-            *(_whole_panels(config.inner_dim), _whole_panels(config.vocab_size), config.layer_norm_epsilon),
-            *(tensor.data_ptr() for tensor in (self._embedding, self._rotations, self._weights)),
-        )
-        self._at = ctypes.addressof(self._model)
-        self._known = threading.local()
-        """Each thread's newest :class:`_Known`."""
+        require_shape(model.config)
+        library.load()
+        return cls(pack_model(model))
 
     def extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         """As :meth:`GPTJ.extend`; there must be room in the rows.
@@ -78,25 +85,37 @@ class NativeStep(Stepper):
         Raises:
             ValueError: if a token is not of the vocabulary.
         """
-        tokens, row_of, positions, last = array("l"), array("l"), array("l"), array("l")
+        last = array("l", accumulate(map(len, ids)))
+        return self._extend(cache, rows, ids, array("l", (end - 1 for end in last)))
+
+    def extend_every(self, cache: KVCache, row: int, ids: Sequence[int]) -> Tensor:
+        """As :meth:`GPTJ.extend_every`; there must be room in the row.
+
+        Raises:
+            ValueError: if a token is not of the vocabulary.
+        """
+        return self._extend(cache, [row], [ids], array("l", range(len(ids))))
+
+    def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]], wanted: Longs) -> Tensor:
+        """Logits after the tokens that are ``wanted``, counted through all of ``ids``."""
+        tokens, row_of, positions = array("l"), array("l"), array("l")
         for row, new in zip(rows, ids, strict=True):
             start, count = cache.lengths[row], len(new)
             tokens.extend(new)
             row_of.extend([row] * count)
             positions.extend(range(start, start + count))
-            last.append(len(tokens) - 1)
         if not 0 <= min(tokens) <= max(tokens) < self._vocabulary:
             raise ValueError(f"token ids must be between 0 and {self._vocabulary - 1}")
-        logits = torch.empty(len(rows), self._model.vocabulary)
+        logits = torch.empty(len(wanted), self._model.vocabulary)
         if len(tokens) <= _AT_ONCE:
-            self._step(cache, tokens, row_of, positions, last, logits)
+            self._step(cache, tokens, row_of, positions, wanted, logits)
         else:
             done = 0
             for start in range(0, len(tokens), _AT_ONCE):
                 part = slice(start, start + _AT_ONCE)
-                wanted = array("l", [index - start for index in last[done:] if index < part.stop])
-                self._step(cache, tokens[part], row_of[part], positions[part], wanted, logits[done:])
-                done += len(wanted)
+                here = array("l", [index - start for index in wanted[done:] if index < part.stop])
+                self._step(cache, tokens[part], row_of[part], positions[part], here, logits[done:])
+                done += len(here)
         for row, new in zip(rows, ids, strict=True):
             cache.lengths[row] += len(new)
         return logits if self._vocabulary == self._model.vocabulary else logits[:, : self._vocabulary]
@@ -142,35 +161,26 @@ def _address(longs: Longs) -> int:
     return longs.buffer_info()[0]
 
 
-def _pack(model: GPTJ) -> Tensor:
-    """All weights in the order in which a step reads them."""
-    packed: list[Tensor] = []
-    for block in model.layers():
-        parts = torch.cat([block.qkv_proj.weight, _padded(block.fc_in.weight)])
-        bias = torch.cat([torch.zeros(block.qkv_proj.out_features), _padded(block.fc_in.bias)])
-        packed += _panels(*_with_norm(block.ln_1, parts, bias))
-        inner = _padded(block.fc_out.weight.t()).t()
-        packed += _panels(torch.cat([block.out_proj.weight, inner], dim=1), block.fc_out.bias)
-    packed += _panels(*_with_norm(model.ln_f, model.lm_head.weight, model.lm_head.bias))
-    return torch.cat(packed).detach()
+def require_shape(config: GPTJConfig) -> None:
+    """Refuse what the compiled step cannot compute.
+
+    Raises:
+        Unavailable: naming the size.
+    """
+    if config.head_dim % _LANES:
+        raise library.Unavailable(f"the width of a head, {config.head_dim}, is not a multiple of {_LANES}")
 
 
-def _with_norm(norm: nn.LayerNorm, weight: Tensor, bias: Tensor) -> tuple[Tensor, Tensor]:
-    """A matrix and its bias, so that they take what ``norm`` gives before its own scale and shift."""
-    exact = weight.double()
-    return (exact * norm.weight.double()).float(), (bias.double() + exact @ norm.bias.double()).float()
+def _layer(layer: PackedLayer) -> library.LayerStruct:
+    scale, shift = layer.norm or (None, None)
+    out = library.MatrixStruct() if layer.out is None else _matrix(layer.out)
+    return library.LayerStruct(_at(scale), _at(shift), _matrix(layer.into), out)
 
 
-def _panels(weight: Tensor, bias: Tensor) -> list[Tensor]:
-    """``weight`` ``[out, in]`` as ``[out / PANEL, in, PANEL]`` in one line, and ``bias``, both filled up with zeros."""
-    depth = weight.shape[1]
-    return [_padded(weight).view(-1, _PANEL, depth).transpose(1, 2).reshape(-1), _padded(bias)]
+def _matrix(matrix: Matrix) -> library.MatrixStruct:
+    sizes = (matrix.weights, matrix.depth, matrix.taken, matrix.width)
+    return library.MatrixStruct(*sizes, matrix.panels.data_ptr(), _at(matrix.scales), matrix.bias.data_ptr())
 
 
-def _padded(tensor: Tensor) -> Tensor:
-    missing = _whole_panels(len(tensor)) - len(tensor)
-    return torch.cat([tensor, tensor.new_zeros(missing, *tensor.shape[1:])]) if missing else tensor
-
-
-def _whole_panels(size: int) -> int:
-    return -(-size // _PANEL) * _PANEL
+def _at(tensor: Tensor | None) -> int | None:
+    return None if tensor is None else tensor.data_ptr()

@@ -118,7 +118,7 @@ class TestUnavailable:
         monkeypatch.setenv("PATH", str(tmp_path))
         model = GPTJ.from_config(SMALL)
         with pytest.raises(library.Unavailable, match="no C compiler"):
-            model.stepper = NativeStep(model)
+            model.stepper = NativeStep.of(model)
         assert model.extend(model.new_cache(1), [0], [[1, 2]]).shape == (1, SMALL.vocab_size)
 
     @pytest.mark.usefixtures("fresh")
@@ -195,6 +195,9 @@ class TestUnavailable:
     def test_a_processor_gets_what_it_can_run(self) -> None:
         v3 = {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "sse2"}
         v4 = v3 | {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"}
+        vnni = v4 | {"avx512_vnni"}
+        assert prebuilt.fitting("x86_64", vnni) == ["x86-64-v4-vnni", "x86-64-v4", "x86-64-v3", "any"]
+        assert prebuilt.fitting("x86_64", vnni - {"avx512dq"}) == ["x86-64-v3", "any"]
         assert prebuilt.fitting("x86_64", v4) == ["x86-64-v4", "x86-64-v3", "any"]
         assert prebuilt.fitting("x86_64", v4 - {"avx512dq"}) == ["x86-64-v3", "any"]
         assert prebuilt.fitting("x86_64", v4 - {"fma"}) == ["any"]
@@ -204,12 +207,12 @@ class TestUnavailable:
         checkpoint.save(random_model(), tmp_path)
         half = checkpoint.load(tmp_path, dtype=torch.bfloat16)
         with pytest.raises(library.Unavailable, match=r"float32 on a CPU, not torch\.bfloat16"):
-            NativeStep(half)
+            NativeStep.of(half)
 
     def test_heads_that_fill_no_vector(self) -> None:
         model = GPTJ.from_config(GPTJConfig(97, 64, 48, 3, 4, rotary_dim=12))
         with pytest.raises(library.Unavailable, match="width of a head, 12"):
-            model.stepper = NativeStep(model)
+            model.stepper = NativeStep.of(model)
 
 
 class TestChoice:

@@ -41,5 +41,5 @@ def compiled_model(config: GPTJConfig = SMALL, seed: int = 0, spread: float = 0.
         Unavailable: if there is no C compiler here.
     """
     model = copy.deepcopy(random_model(config, seed, spread))
-    model.stepper = NativeStep(model)
+    model.stepper = NativeStep.of(model)
     return model
