@@ -346,6 +346,7 @@ def _forward(parent: typer.Typer, name: str, module: str, summary: str, *example
 
 
 _forward(app, "evaluate", "training_jobs.evaluate", "Benchmarks and held-out prompts against a served model.")
+_forward(app, "quantize", "language_model.native.quantize", "Weights as int8 or int4, for a gateway on a processor.")
 _forward(
     app, "reproduce", "cli.reproduce", "The whole loop, from texts to the table of results; goes on where it was.",
     "--out RUN", "--setting short --out RUN",

@@ -94,26 +94,6 @@ def pack(weight: Tensor, bias: Tensor, kind: Weights) -> Matrix:
     return Matrix(kind, out, taken, _panels(matrix, kind), scales, padded(bias.detach().float()))
 
 
-def unpack(matrix: Matrix) -> Tensor:
-    """The weights ``[out, in]`` that ``matrix`` stands for, in float32: what the compiled products are held against."""
-    panels, depth = matrix.panels, matrix.depth
-    if matrix.weights == Weights.FLOAT32:
-        weight = panels.view(-1, depth, PANEL).transpose(1, 2)
-    elif matrix.weights == Weights.BFLOAT16:
-        weight = panels.view(-1, depth, _LANES, 2).permute(0, 3, 2, 1)
-    elif matrix.weights == Weights.INT8:
-        weight = panels.view(-1, depth // 4, PANEL, 4).transpose(1, 2)
-    else:
-        halves = torch.stack([panels & 15, panels >> 4], dim=-1)
-        weight = halves.view(-1, depth // 8, PANEL, 4, 2).permute(0, 2, 1, 4, 3)
-    weight = weight.reshape(matrix.width, depth).float()
-    if matrix.whole:
-        scale = matrix.scales.transpose(1, 2).reshape(matrix.width, -1, 1)
-        steps = weight.view(matrix.width, -1, GROUP) - (matrix.weights.largest + 1)
-        weight = (steps * scale).view(matrix.width, depth)
-    return weight[: matrix.out, : matrix.taken]
-
-
 def _panels(matrix: Tensor, kind: Weights) -> Tensor:
     """``matrix`` ``[out, in]``, both whole, in the order of reading."""
     depth = matrix.shape[1]

@@ -62,11 +62,11 @@ def quantize(directory: Path, weights: Weights, target: Path | None = None, repo
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         for number in range(published.config.n_layer):
-            save_file(_tensors(_packed_block(published, number, weights)), partial / _name(number))
+            _save(_tensors(_packed_block(published, number, weights)), partial / _name(number), directory)
             if report is not None:
                 report(number + 1, files)
         embedding, head = _packed_ends(published, weights)
-        save_file({"embedding": embedding} | _tensors(head), partial / _HEAD)
+        _save({"embedding": embedding} | _tensors(head), partial / _HEAD, directory)
         about = {"format": _FORMAT, "weights": weights.name.lower(), "group": GROUP, "made_of": _made_of(directory)}
         (partial / _ABOUT).write_text(json.dumps(about, indent=2) + "\n")
         record(partial)
@@ -152,6 +152,11 @@ def _tensors(layer: PackedLayer) -> dict[str, Tensor]:
         if matrix is not None:
             tensors |= {f"{name}.{part}": getattr(matrix, part) for part in ("panels", "scales", "bias")}
     return tensors
+
+
+def _save(tensors: dict[str, Tensor], path: Path, directory: Path) -> None:
+    save_file(tensors, path)
+    shutil.copymode(directory / "config.json", path)  # safetensors lets nobody but the owner read: no server may
 
 
 def _mapped(path: Path) -> dict[str, Tensor]:

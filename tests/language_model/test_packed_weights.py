@@ -16,7 +16,8 @@ from language_model.config import CheckpointError, GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.native import library, quantized
 from language_model.native.compiled import CompiledGPTJ
-from language_model.native.packing import GROUP, Matrix, Weights, pack, pack_model, unpack
+from language_model.native.packing import GROUP, PANEL, Matrix, Weights, pack, pack_model
+from language_model.native.quantize import main as quantize_command
 from tests.support.models import random_model
 
 CONFIG = GPTJConfig(97, 192, 128, 2, 4, rotary_dim=16, n_inner=200, bos_token_id=0, eos_token_id=0)
@@ -29,6 +30,26 @@ def _compiler() -> None:
         library.load()
     except library.Unavailable as why:
         pytest.skip(str(why))
+
+
+def unpack(matrix: Matrix) -> Tensor:
+    """The weights ``[out, in]`` that ``matrix`` stands for, in float32."""
+    panels, depth = matrix.panels, matrix.depth
+    if matrix.weights == Weights.FLOAT32:
+        weight = panels.view(-1, depth, PANEL).transpose(1, 2)
+    elif matrix.weights == Weights.BFLOAT16:
+        weight = panels.view(-1, depth, PANEL // 2, 2).permute(0, 3, 2, 1)
+    elif matrix.weights == Weights.INT8:
+        weight = panels.view(-1, depth // 4, PANEL, 4).transpose(1, 2)
+    else:
+        halves = torch.stack([panels & 15, panels >> 4], dim=-1)
+        weight = halves.view(-1, depth // 8, PANEL, 4, 2).permute(0, 2, 1, 4, 3)
+    weight = weight.reshape(matrix.width, depth).float()
+    if matrix.whole:
+        scale = matrix.scales.transpose(1, 2).reshape(matrix.width, -1, 1)
+        steps = weight.view(matrix.width, -1, GROUP) - (matrix.weights.largest + 1)
+        weight = (steps * scale).view(matrix.width, depth)
+    return weight[: matrix.out, : matrix.taken]
 
 
 def whole_rows(x: Tensor) -> Tensor:
@@ -215,3 +236,13 @@ def test_a_folder_cut_short_is_made_again(tmp_path: Path) -> None:
     (tmp_path / "int8.partial" / "layer-000.safetensors").write_bytes(b"half of it")
     CompiledGPTJ.load(saved(tmp_path), Weights.INT8)
     assert not (tmp_path / "int8.partial").exists()
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, alone = saved(tmp_path / "source"), tmp_path / "alone"
+    assert quantize_command([str(source), "--to", "int4", "--out", str(alone)]) == 0
+    assert "TOOLFORMER_GATEWAY_DTYPE=int4 toolformer up" in capsys.readouterr().out
+    assert sorted(path.name for path in alone.iterdir()) == ["config.json", "int4"]
+    CompiledGPTJ.load(alone, Weights.INT4)
+    assert quantize_command([str(alone)]) == 1
+    assert "holds neither model.safetensors nor" in capsys.readouterr().err
