@@ -18,7 +18,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import random
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -29,8 +28,8 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.gptj_gpu import SHAPES, settle
-from benchmarks.reports import RESULTS, machine, resident_mb, write_report
+from benchmarks.devices import DTYPES, SHAPES, card, check_device, settle
+from benchmarks.reports import RESULTS, memory_mib, write_report
 from demo_world.articles import article
 from language_model import checkpoint
 from language_model.block import rotation_table
@@ -168,20 +167,11 @@ def _start_counting(device: torch.device) -> float:
     forget = Path("/proc/self/clear_refs")
     if forget.exists():
         forget.write_text("5")  # the highest resident size starts again
-    return resident_mb(_own_process())
+    return memory_mib("self")
 
 
 def _most(device: torch.device) -> float:
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    status = Path("/proc/self/status")
-    lines = status.read_text().splitlines() if status.exists() else []
-    peak = [int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM:")]
-    return peak[0] if peak else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
-def _own_process() -> int:
-    return int(Path("/proc/self").resolve().name)
+    return torch.cuda.max_memory_allocated(device) / 2**20 if device.type == "cuda" else memory_mib("self", peak=True)
 
 
 def compare(
@@ -237,7 +227,7 @@ def compare(
 
 
 def load(options: argparse.Namespace) -> tuple[GPTJ, ByteLevelTokenizer]:
-    dtype = {"bfloat16": torch.bfloat16, "float32": torch.float32}[options.dtype]
+    dtype = DTYPES[options.dtype]
     tokenizer = ByteLevelTokenizer.from_pretrained(options.tokenizer or options.model)
     if options.shape:
         config = SHAPES[options.shape]
@@ -279,7 +269,7 @@ def main() -> None:
     parser.add_argument("--shape", choices=sorted(SHAPES), help="random weights of that shape instead of --model's")
     parser.add_argument("--tokenizer", type=Path, help="folder of a tokenizer.json, by default --model's")
     parser.add_argument("--device", default="cpu", help="cpu, cuda, cuda:1")
-    parser.add_argument("--dtype", choices=["bfloat16", "float32"], default="float32")
+    parser.add_argument("--dtype", choices=sorted(DTYPES), default="float32")
     parser.add_argument("--lengths", type=int, nargs="+", default=[64, 128, 256], help="tokens of a document")
     parser.add_argument("--documents", type=int, default=32)
     parser.add_argument("--plain-documents", type=int, default=2, help="of them, for the plain way")
@@ -291,8 +281,7 @@ def main() -> None:
     parser.add_argument("--price", type=float, help="of an hour of the machine: prices a million documents")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    if options.device.startswith("cuda") and not torch.cuda.is_available():
-        parser.error("--device: torch sees no CUDA device here; make setup TORCH=cuda, or --device cpu")
+    check_device(parser, options.device, options.shape)
     if options.device == "cpu" and options.shape == "gptj-6b":
         parser.error("--shape: a processor would take hours for that; --shape small proves the script")
     torch.set_num_threads(options.threads)
@@ -301,19 +290,10 @@ def main() -> None:
         update={"sampling_threshold": 0.0, "max_positions": options.positions, "max_samples": options.samples}
     )
     model, tokenizer = load(options)
-    rows = []
-    for length in options.lengths:
-        rows.append(compare(model, tokenizer, tool, options, length))
-        print(
-            f"{length} tokens: annotate {rows[-1]['annotate / plain']:.1f} times the plain way, "
-            f"filter {rows[-1]['filter / plain']:.1f}",
-            file=sys.stderr,
-            flush=True,
-        )
+    rows = [compare(model, tokenizer, tool, options, length) for length in options.lengths]
     show(rows, options.price)
-    card = torch.cuda.get_device_name(options.device) if options.device != "cpu" else machine()["processor"]
     report = {
-        "processor or card": card,
+        "processor or card": card(options.device),
         "model": options.shape or str(options.model),
         "dtype": options.dtype,
         "prompt tokens": len(tokenizer.encode(tool.prompt_head)),

@@ -13,7 +13,7 @@ bfloat16 products, each the same number of texts a step and the same AdamW:
 Each runs in a process of its own, as its user gets it: `training_jobs` asks torch for huge pages, and a plain
 Trainer's script does not. A rate is tokens (no padding) per second that the processor worked for this process: what
 else runs there hardly matters. The first step is not counted. With ``--length`` all texts are random ids of that
-length. On a GPU rates are by the clock, and the share of its peak is told: 6 operations a weight and token, and
+length. On a GPU rates are by the clock, and the share of its peak is reported: 6 operations a weight and token, and
 attention's."""
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ import torch
 import transformers
 from transformers import Trainer, TrainerCallback, TrainingArguments
 
-from benchmarks.reports import RESULTS, machine, write_report
+from benchmarks.devices import SHAPES, card, check_device, settle, transformers_config
+from benchmarks.reports import RESULTS, write_report
 from demo_world.articles import prose
 from language_model.config import GPTJConfig
 from language_model.tokenizer import ByteLevelTokenizer
@@ -49,11 +50,6 @@ from training_jobs.records import CallSegment
 from training_jobs.text_encoder import Encoded, TextEncoder
 
 BUNDLED: Final = Path(__file__).parents[1] / "models" / "gptj-tools"
-SHAPES: Final = {
-    "bundled": GPTJConfig(vocab_size=2_048, n_positions=1_024, n_embd=256, n_layer=4, n_head=4, rotary_dim=32),
-    "gptj-6b": GPTJConfig(),
-    "small": GPTJConfig(vocab_size=512, n_positions=256, n_embd=32, n_layer=2, n_head=2, rotary_dim=8),
-}
 WAYS: Final = ("transformers", "like lengths", "finetune")
 USUAL_TEXTS: Final = 8
 """Texts of a micro-batch by the Trainer's default."""
@@ -86,10 +82,8 @@ class StepSeconds(TrainerCallback):  # type: ignore[misc]
         self.seconds: list[float] = []
 
     def _now(self) -> float:
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-            return time.perf_counter()
-        return time.process_time()
+        settle(self._device)
+        return time.perf_counter() if self._device.type == "cuda" else time.process_time()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         self._began = self._now()
@@ -122,9 +116,8 @@ def _rate(way: str, precision: str, config: GPTJConfig, texts: Sequence[Encoded]
     )  # fmt: skip
     usual = way == "transformers"
     kind = GPTJForCausalLM if way == "finetune" else transformers.GPTJForCausalLM
-    shape = {name: value for name, value in asdict(config).items() if name != "n_inner"}
     torch.manual_seed(0)
-    model = kind(transformers.GPTJConfig(**shape))
+    model = kind(transformers_config(config))
     watch = StepSeconds(device)
     counted: list[int] = []
 
@@ -191,7 +184,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
     best = rates[options.precisions[-1]]["finetune"]
     print(f"finetune in {options.precisions[-1]} / transformers in {options.precisions[0]}: {best / first:.2f}")
     return {
-        "card": torch.cuda.get_device_name() if options.device == "cuda" else machine()["processor"],
+        "card": card(options.device),
         "shape": asdict(config),
         "texts": {"a step": options.batch, "tokens": sum(lengths), "longest": lengths[-1]},
         "threads": options.threads,
@@ -214,12 +207,9 @@ def main() -> None:
     parser.add_argument("--peak-tflops", type=float, default=989.0, help="of the GPU in bfloat16 (H100, dense)")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    if options.device == "cuda" and not torch.cuda.is_available():
-        parser.error("--device: torch sees no CUDA device here; make setup TORCH=cuda, or leave it out")
+    check_device(parser, options.device, options.shape)
     if options.shape != "bundled" and not options.length:
         parser.error("--length: the demo world's texts are of the bundled vocabulary; give a length for other shapes")
-    if options.device == "cpu" and options.shape == "gptj-6b":
-        parser.error("--shape: a processor would take hours for that; --shape small proves the script")
     if options.steps < 2:
         parser.error("--steps: the first is not counted; give at least 2")
     report = measure(options)

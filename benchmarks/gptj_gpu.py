@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import dataclasses
 import datetime as dt
 import gc
 import statistics
@@ -29,7 +28,8 @@ from typing import Any, Final, cast
 import torch
 
 from benchmarks.decode import engine_rate, transformers_rate
-from benchmarks.reports import RESULTS, machine, write_report
+from benchmarks.devices import DTYPES, SHAPES, card, check_device, settle, transformers_config
+from benchmarks.reports import RESULTS, write_report
 from benchmarks.serving.gateway import endless
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.limits import EngineLimits
@@ -38,10 +38,6 @@ from language_model.gptj import GPTJ
 from language_model.static.graphs import DecodeGraphs
 from language_model.tokenizer import ByteLevelTokenizer
 
-SHAPES: Final = {
-    "gptj-6b": GPTJConfig(),
-    "small": GPTJConfig(vocab_size=512, n_positions=512, n_embd=64, n_layer=2, n_head=2, rotary_dim=16),
-}
 CONTEXTS: Final = (256, 1_024, 2_000)
 RESULT_TOKENS: Final = 4
 PROMPT_TOKENS: Final = 32
@@ -98,11 +94,6 @@ def timed(work: Callable[[], object], device: torch.device) -> float:
     return time.perf_counter() - started
 
 
-def settle(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-
-
 def bytes_of_a_step(model: GPTJ, streams: int, tokens: int) -> float:
     """What the mean step of a run must read."""
     weights = sum(one.nbytes for one in model.parameters()) - model.wte.weight.nbytes
@@ -139,19 +130,16 @@ def transformers_model(config: GPTJConfig, dtype: torch.dtype, device: torch.dev
     import transformers
 
     transformers.logging.set_verbosity_error()
-    shape = {key: value for key, value in dataclasses.asdict(config).items() if key != "n_inner"}
     with device:
         model = transformers.GPTJForCausalLM._from_config(
-            transformers.GPTJConfig(**shape), dtype=dtype, attn_implementation="eager"
+            transformers_config(config), dtype=dtype, attn_implementation="eager"
         )
     return model.eval()
 
 
 def measure(options: argparse.Namespace) -> dict[str, Any]:
-    device, config = torch.device(options.device), SHAPES[options.shape]
-    dtype = {"bfloat16": torch.bfloat16, "float32": torch.float32}[options.dtype]
-    card = torch.cuda.get_device_name(device) if device.type == "cuda" else machine()["processor"]
-    print(f"{dt.date.today()}, {card}, {options.shape} in {options.dtype}, torch {torch.__version__}\n")
+    device, config, dtype = torch.device(options.device), SHAPES[options.shape], DTYPES[options.dtype]
+    print(f"{dt.date.today()}, {card(options.device)}, {options.shape} in {options.dtype}, torch {torch.__version__}\n")
     with torch.inference_mode():
         model = GPTJ.from_config(config, dtype=dtype, device=device).eval().requires_grad_(False)
         model.stepper = graphs = DecodeGraphs(model)
@@ -186,7 +174,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
             f"engine / transformers {ours / max(rates):.2f}"
         )
     return {
-        "card": card,
+        "card": card(options.device),
         "shape": options.shape,
         "dtype": options.dtype,
         "tokens a stream": options.tokens,
@@ -201,17 +189,14 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu")
-    parser.add_argument("--dtype", choices=["bfloat16", "float32"], default="bfloat16")
+    parser.add_argument("--dtype", choices=sorted(DTYPES), default="bfloat16")
     parser.add_argument("--shape", choices=sorted(SHAPES), default="gptj-6b")
     parser.add_argument("--streams", type=int, default=32, help="of the row that is compared with transformers")
     parser.add_argument("--tokens", type=int, default=128, help="that each stream makes")
     parser.add_argument("--contexts", type=int, nargs="*", help="tokens before a resume")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    if options.device.startswith("cuda") and not torch.cuda.is_available():
-        parser.error("--device: torch sees no CUDA device here; make setup TORCH=cuda, or --device cpu --shape small")
-    if options.device == "cpu" and options.shape != "small":
-        parser.error("--shape: a processor would take hours for that; --shape small proves the script")
+    check_device(parser, options.device, options.shape)
     room = min(ROOM, SHAPES[options.shape].n_positions)
     if (needed := PROMPT_TOKENS + options.tokens) > room:
         parser.error(f"--tokens: {needed} tokens with the prompt do not fit the {room} of a stream; ask for fewer")

@@ -45,11 +45,13 @@ def percentiles(seconds: Sequence[float]) -> dict[str, float]:
     return {f"p{share}": round(1_000 * ordered[(len(ordered) - 1) * share // 100], 3) for share in (50, 95, 99)}
 
 
-def resident_mb(process: int) -> float:
-    """Resident memory of a process in MiB, mapped files included; 0 where the system does not say."""
+def memory_mib(process: int | str, *, peak: bool = False) -> float:
+    """Resident memory of a process in MiB, mapped files included, now or its ``peak``; 0 where the system does not
+    say."""
     status = Path(f"/proc/{process}/status")
     lines = status.read_text().splitlines() if status.exists() else []
-    return next((round(int(line.split()[1]) / 1_024, 1) for line in lines if line.startswith("VmRSS:")), 0.0)
+    name = "VmHWM:" if peak else "VmRSS:"
+    return next((round(int(line.split()[1]) / 1_024, 1) for line in lines if line.startswith(name)), 0.0)
 
 
 def processor_seconds(process: int) -> float:

@@ -1,96 +1,57 @@
 """The gateway under load beside the other ways to serve tool calls: latencies, rates, recomputed tokens, memory.
 
-    python -m benchmarks.serve [--ways pause resubmit] [--concurrency 32] [--tool-ms 0 200] [--context 0] [--calls 1]
+    python -m benchmarks.serve [--ways pause resubmit] [--concurrency 32] [--tool-ms 0 200]
 
 `pause` is the gateway as it is. `resubmit` lets the request end at the arrow, calls the tool and submits the whole text
-again, to the same gateway; `resubmit-no-reuse` to one that reuses no prefixes. The gateways are processes of their own
-with the bundled model in float32; the stand-in for the tool and the clients are this one. The ways take turns, each
-time with other prompts; the round with the most requests a second counts."""
+again, to the same gateway. The gateway is a process of its own with the bundled model in float32; the stand-in for the
+tool and the clients are this one. The ways take turns, each time with other prompts; the round with the most requests a
+second counts."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import itertools
-from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from benchmarks.processes import Service
-from benchmarks.reports import RESULTS, resident_mb, write_report
-from benchmarks.serving.driver import drive
-from benchmarks.serving.figures import Point, figures, rate_at
+from benchmarks.reports import RESULTS, memory_mib, write_report
+from benchmarks.serving.figures import figures
 from benchmarks.serving.gateway import endless_gateway
-from benchmarks.serving.load import Load, jobs
+from benchmarks.serving.load import Load, Way, drive
 from benchmarks.serving.metrics import Account
 from benchmarks.serving.stream import Connections
-from benchmarks.serving.tool import calculator
-from benchmarks.serving.ways import TOOL, Pause, Resubmit, Tools, Way
+from benchmarks.serving.tools import calculator
+from benchmarks.serving.ways import TOOL, Pause, Resubmit, Tools
 from language_model.tokenizer import ByteLevelTokenizer
 
-WAYS = ("pause", "resubmit", "resubmit-no-reuse")
+WAYS = ("pause", "resubmit")
 PACKAGES = ("fastapi", "uvicorn", "httpx", "torch")
 _COLUMNS = ("request_ms", "first_token_ms", "between_tokens_ms", "resume_ms")
 
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """A way, and the gateway behind it."""
-
-    way: Way
-    gateway: Service
-
-    async def measure(self, load: Load, tokenizer: ByteLevelTokenizer) -> Row:
-        """The figures of ``load``."""
-        planned = jobs(load, tokenizer)
-        before = await Account.of(self.gateway)
-        driven = await drive(self.way, load, planned)
-        row = figures(driven)
-        if wanted := sum(job.calls for job in planned):
-            row["called_share"] = round(row["calls"] / wanted, 3)
-        after = await Account.of(self.gateway)
-        row["processor_ms_per_request"] = round(1_000 * (after.processor - before.processor) / load.requests, 1)
-        row["resident_mib"] = resident_mb(self.gateway.process)
-        row["dropped_pauses"] = after.since(before, "dropped_pauses_total")
-        recomputed = after.since(before, "recomputed_tokens_total") / max(1, row["calls"])
-        row["recomputed_per_call"] = round(row.get("recomputed_per_call", 0.0) + recomputed, 2)
-        step, resume = (after.mean(before, f"{name}_latency_seconds") for name in ("inter_token", "resume"))
-        if step is not None:
-            row["step_ms"] = round(1_000 * step, 3)
-        if step and resume is not None:
-            row["mean_resume_in_steps"] = round(resume / step, 2)
-        return row
-
-
-@contextlib.asynccontextmanager
-async def served(
-    options: argparse.Namespace, tool: str, tokenizer: ByteLevelTokenizer
-) -> AsyncIterator[dict[str, Served]]:
-    """The ways that were asked for, with the tool at that address."""
-    async with contextlib.AsyncExitStack() as stack:
-        enter = stack.enter_async_context
-        tools = await enter(Tools.at(tool, tokenizer))
-        settings: dict[str, object] = {"max_sequences": options.max_sequences}
-        if options.threads:
-            settings["torch_threads"] = options.threads
-
-        async def gateway(**others: object) -> tuple[Service, Connections]:
-            service = await enter(endless_gateway(options.model, {TOOL: tool}, **settings, **others))
-            return service, await enter(Connections(service.url))
-
-        ways: dict[str, Served] = {}
-        if {"pause", "resubmit"} & set(options.ways):
-            service, connections = await gateway()
-            ways["pause"] = Served(Pause(connections), service)
-            ways["resubmit"] = Served(Resubmit(connections, tools), service)
-        if "resubmit-no-reuse" in options.ways:
-            service, connections = await gateway(reuse_prefixes=False)
-            ways["resubmit-no-reuse"] = Served(Resubmit(connections, tools), service)
-        yield {name: ways[name] for name in options.ways}
+async def measure(way: Way, gateway: Service, load: Load) -> Row:
+    """The figures of ``load``."""
+    before = await Account.of(gateway)
+    row = figures(await drive(way, load))
+    after = await Account.of(gateway)
+    row["called_share"] = round(row["calls"] / load.requests, 3)
+    row["processor_ms_per_request"] = round(1_000 * (after.processor - before.processor) / load.requests, 1)
+    row["resident_mib"] = memory_mib(gateway.process)
+    row["dropped_pauses"] = after.since(before, "dropped_pauses_total")
+    recomputed = after.since(before, "recomputed_tokens_total") / max(1, row["calls"])
+    row["recomputed_per_call"] = round(row.get("recomputed_per_call", 0.0) + recomputed, 2)
+    step, resume = (after.mean(before, f"{name}_latency_seconds") for name in ("inter_token", "resume"))
+    if step is not None:
+        row["step_ms"] = round(1_000 * step, 3)
+    if step and resume is not None:
+        row["mean_resume_in_steps"] = round(resume / step, 2)
+    return row
 
 
 async def run(options: argparse.Namespace) -> list[Row]:
@@ -98,21 +59,22 @@ async def run(options: argparse.Namespace) -> list[Row]:
     tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
     seeds = itertools.count(options.seed)
     rows: list[Row] = []
-    async with contextlib.AsyncExitStack() as stack:
-        stand_in = await stack.enter_async_context(calculator())
-        ways = await stack.enter_async_context(served(options, stand_in.url, tokenizer))
+    settings: dict[str, object] = {"max_sequences": options.max_sequences}
+    if options.threads:
+        settings["torch_threads"] = options.threads
+    async with (
+        calculator() as tool,
+        Tools.at(tool.url, tokenizer) as tools,
+        endless_gateway(options.model, {TOOL: tool.url}, **settings) as gateway,
+        Connections(gateway.url) as connections,
+    ):
+        ways: dict[str, Way] = {"pause": Pause(connections), "resubmit": Resubmit(connections, tools)}
         for tool_ms, concurrency in itertools.product(options.tool_ms, options.concurrency):
-            stand_in.seconds = tool_ms / 1_000
-            load = Load(
-                requests=options.requests or 6 * concurrency,
-                concurrency=concurrency,
-                call_share=options.calls,
-                tokens=options.tokens,
-                context=options.context,
-            )
+            tool.seconds = tool_ms / 1_000
+            load = Load(options.requests or 6 * concurrency, concurrency, options.tokens)
             best: dict[str, Row] = {}
-            for _, (name, one) in itertools.product(range(options.rounds), ways.items()):
-                row = await one.measure(replace(load, seed=next(seeds)), tokenizer)
+            for _, name in itertools.product(range(options.rounds), options.ways):
+                row = await measure(ways[name], gateway, replace(load, seed=next(seeds)))
                 if name not in best or row["requests_per_s"] > best[name]["requests_per_s"]:
                     best[name] = {"way": name, "tool_ms": tool_ms, "concurrency": concurrency, **row}
             for row in best.values():
@@ -136,7 +98,7 @@ def show(row: Row) -> None:
 
 
 def comparisons(rows: Sequence[Row]) -> dict[str, float]:
-    """Ratios between the rows: slow tools to instant ones, pausing to the other ways at their 95th percentile."""
+    """Tokens a second while slow tools work, to those with instant ones."""
     found: dict[str, float] = {}
     for slow, instant in itertools.product(rows, rows):
         same = (slow["way"], slow["concurrency"]) == (instant["way"], instant["concurrency"])
@@ -145,32 +107,18 @@ def comparisons(rows: Sequence[Row]) -> dict[str, float]:
                 f"{slow['way']}, {slow['concurrency']} at once: tokens/s in calls of {slow['tool_ms']:g} ms to instant"
             )
             found[name] = round(slow["tokens_per_s_in_calls"] / instant["tokens_per_s"], 3)
-    for tool_ms in dict.fromkeys(row["tool_ms"] for row in rows):
-        curve = [_point(row) for row in rows if row["way"] == "pause" and row["tool_ms"] == tool_ms]
-        for row in rows:
-            if row["way"] != "pause" and row["tool_ms"] == tool_ms and (ours := rate_at(curve, _point(row).p95)):
-                name = (
-                    f"pause to {row['way']} at its p95, {row['concurrency']} at once, tool {tool_ms:g} ms: requests/s"
-                )
-                found[name] = round(ours / row["requests_per_s"], 2)
     return found
-
-
-def _point(row: Mapping[str, Any]) -> Point:
-    return Point(row["requests_per_s"], row["request_ms"]["p95"])
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Prints a table and writes benchmarks/results/serve.json."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path("models/gptj-tools"))
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=["pause", "resubmit", "resubmit-no-reuse"])
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
     parser.add_argument("--concurrency", type=int, nargs="+", default=[32], help="requests under way at most")
-    parser.add_argument("--calls", type=float, default=1.0, help="share of the requests that call the tool")
     parser.add_argument("--tool-ms", type=float, nargs="+", default=[200.0], help="what a call takes")
     parser.add_argument("--requests", type=int, help="of a round; by default six for each that may be under way")
     parser.add_argument("--tokens", type=int, default=128, help="of a request on average: half to one and a half times")
-    parser.add_argument("--context", type=int, default=0, help="tokens of text before each prompt")
     parser.add_argument("--max-sequences", type=int, default=64, help="that the gateway decodes at once")
     parser.add_argument("--threads", type=int, help="of a step of the gateway")
     parser.add_argument("--rounds", type=int, default=2)

@@ -24,8 +24,8 @@ from benchmarks.processes import Service, started
 from benchmarks.reports import RESULTS, write_report
 from benchmarks.serving.metrics import Account
 from benchmarks.serving.stream import Connections
+from benchmarks.serving.tools import failing
 from benchmarks.soaking.client import Client, Tally
-from benchmarks.soaking.tools import failing
 from benchmarks.soaking.watch import Memory, freed, middle_and_end, open_files
 from benchmarks.soaking.wishes import Wishes
 

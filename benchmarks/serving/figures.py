@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.reports import percentiles
-from benchmarks.serving.driver import Driven
+from benchmarks.serving.load import Driven
 from benchmarks.serving.record import Record
 
 Span = tuple[float, float]
@@ -27,7 +25,7 @@ def figures(driven: Driven) -> dict[str, Any]:
     resumes = [seconds for record in records for seconds in record.resumes]
     between = [seconds for record in records for seconds in record.between]
     calls = sum(len(record.calls) for record in records)
-    told: dict[str, Any] = {
+    reported: dict[str, Any] = {
         "requests": len(records),
         "calls": calls,
         "seconds": round(span[1] - span[0], 2),
@@ -37,15 +35,15 @@ def figures(driven: Driven) -> dict[str, Any]:
         "first_token_ms": percentiles([one.first - one.arrived for one in records if one.first is not None]),
     }
     if between:
-        told["between_tokens_ms"] = percentiles(between)
+        reported["between_tokens_ms"] = percentiles(between)
     if resumes:
-        told["resume_ms"] = percentiles(resumes)
+        reported["resume_ms"] = percentiles(resumes)
     if calls:
-        told["recomputed_per_call"] = round(sum(one.recomputed for one in records) / calls, 2)
-        told["calls_ms"] = percentiles([end - begin for one in records for begin, end in one.calls])
+        reported["recomputed_per_call"] = round(sum(one.recomputed for one in records) / calls, 2)
+        reported["calls_ms"] = percentiles([end - begin for one in records for begin, end in one.calls])
     if length := sum(end - begin for begin, end in calling):
-        told["tokens_per_s_in_calls"] = round(tokens(records, calling) / length, 1)
-    return told
+        reported["tokens_per_s_in_calls"] = round(tokens(records, calling) / length, 1)
+    return reported
 
 
 def tokens(records: Sequence[Record], spans: Sequence[Span]) -> int:
@@ -69,23 +67,3 @@ def overlap(spans: Iterable[Span], window: Span) -> list[Span]:
     """The parts of ``spans`` that lie in ``window``."""
     cut = ((max(begin, window[0]), min(end, window[1])) for begin, end in spans)
     return [(begin, end) for begin, end in cut if begin < end]
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A load that a server could bear: requests completed a second, and their 95th percentile in milliseconds."""
-
-    rate: float
-    p95: float
-
-
-def rate_at(curve: Sequence[Point], p95: float) -> float | None:
-    """The most requests a second that a server completes while 95 % of them take at most ``p95``.
-
-    Between two measured loads it is interpolated; ``None`` if even the least load took longer."""
-    bearable = [point.rate for point in curve if point.p95 <= p95]
-    ordered = sorted(curve, key=lambda point: point.p95)
-    for lower, upper in itertools.pairwise(ordered):
-        if lower.p95 <= p95 < upper.p95:
-            bearable.append(lower.rate + (upper.rate - lower.rate) * (p95 - lower.p95) / (upper.p95 - lower.p95))
-    return max(bearable, default=None)

@@ -66,10 +66,6 @@ class Record:
         self.calls.append((self._calling, now))
         self._calling, self._resuming = None, True
 
-    def call_given_up(self) -> None:
-        """The call had no answer to wait for."""
-        self._calling = None
-
     def end(self, now: float, made: int) -> None:
         """The request, or its last segment so far, has ended; ``made`` tokens were made, those not shown included."""
         self.ended = now

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.serving.load import Job
 from benchmarks.serving.record import Record
@@ -20,13 +20,6 @@ TOOL = "Calculator"
 
 TOOL_SECONDS = 60.0
 """Deadline of a call, for all ways: so long that a stalled machine makes a run slow, and not fail."""
-
-
-class Way(Protocol):
-    """Answers jobs."""
-
-    async def run(self, job: Job, record: Record) -> None:
-        """Do ``job`` and note what a client sees of it."""
 
 
 class Tools:
@@ -72,7 +65,7 @@ class Pause:
         """See `Way`."""
         asked: dict[str, Any] = {
             "prompt": job.prompt,
-            "tools": [TOOL] if job.calls else [],
+            "tools": [TOOL],
             "api_top_k": 1,
             "show_calls": False,
         }
@@ -93,7 +86,7 @@ class Resubmit:
     async def run(self, job: Job, record: Record) -> None:
         """See `Way`."""
         asked: dict[str, Any] = {"prompt": job.prompt}
-        left, known, may_call = job.tokens, 0, job.calls
+        left, known, may_call = job.tokens, 0, True
         while True:
             how = {"plain": True, "stop": [ARROW], "include_stop_str_in_output": True} if may_call else {"tools": []}
             async with self._server.one() as connection:
@@ -115,10 +108,6 @@ class Resubmit:
 def unanswered(call: ApiCall) -> str:
     """The text of ``call`` up to its arrow."""
     return call.text(quoted=False).removesuffix("]") + ARROW
-
-
-_OF_THE_MODEL = ("input_too_long", "unfinished_call")
-"""Calls that the small model gets wrong behind a long context; it goes on without an answer, in either way."""
 
 
 class _Segment:
@@ -152,8 +141,6 @@ async def _read(connection: Connection, body: dict[str, Any], record: Record) ->
                     record.call(now, shown=False)
                 case {"type": "call_finished", "error": None}:
                     record.answer(now)
-                case {"type": "call_finished", "error": str(error)} if error.startswith(_OF_THE_MODEL):
-                    record.call_given_up()
                 case {"type": "call_finished", "error": error}:
                     raise RuntimeError(f"a call failed: {error}")
             record.token(now, len(choice["token_ids"]))

@@ -1,4 +1,4 @@
 """A gateway kept under everything at once: clients that leave, tools that fail, too little cache.
 
-`wishes` says what is asked for, `tools` are the tools and how they fail, `client` asks and judges each answer, `watch`
+`wishes` says what is asked for, `client` asks and judges each answer, `watch`
 looks at the process meanwhile."""

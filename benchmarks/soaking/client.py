@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from benchmarks.serving.stream import BrokenStream, Connection, Connections, Refused, post
-from benchmarks.soaking.tools import request_id
+from benchmarks.serving.tools import request_id
 from benchmarks.soaking.wishes import Leave, Wish
 
 REQUEST_SECONDS: Final = 240.0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from benchmarks.processes import Service
-from benchmarks.reports import resident_mb
+from benchmarks.reports import memory_mib
 from benchmarks.serving.metrics import scrape
 
 HELD: Final = (
@@ -42,7 +42,7 @@ class Memory:
     async def watch(self) -> None:
         """Take samples until cancelled."""
         while True:
-            self.samples.append((self._served(), resident_mb(self._process)))
+            self.samples.append((self._served(), memory_mib(self._process)))
             await asyncio.sleep(_PAUSE_SECONDS)
 
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from benchmarks.processes import started
-from benchmarks.reports import percentiles, processor_seconds, resident_mb
+from benchmarks.reports import memory_mib, percentiles, processor_seconds
 
 
 async def test_a_service_that_cannot_start_says_why() -> None:
@@ -22,7 +22,7 @@ def test_percentiles_are_of_the_durations_in_milliseconds() -> None:
 
 
 def test_memory_of_a_process_that_is_not_there_is_unknown() -> None:
-    assert resident_mb(os.getpid()) > 10
-    assert resident_mb(2**30) == 0
+    assert memory_mib(os.getpid()) > 10
+    assert memory_mib(2**30) == 0
     assert processor_seconds(os.getpid()) > 0
     assert processor_seconds(2**30) == 0
