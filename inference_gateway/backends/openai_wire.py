@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from inference_gateway.backends.model_server import Segment, ServerError, Step
+from inference_gateway.backends.server_http import message_of
 from inference_gateway.core import OPTIONAL_SAMPLING
 from language_model.tokenizer import ByteLevelTokenizer
 
@@ -29,7 +30,6 @@ FORCE: Final = -BAN
 """The lowest and the highest ``logit_bias`` of OpenAI's API: one bans a token, the other leaves only those that have
 it."""
 
-_MESSAGE_CHARACTERS: Final = 300
 _ID_PREFIX: Final = "token_id:"
 
 NEUTRAL: Final[Mapping[str, Mapping[str, float]]] = {
@@ -207,12 +207,3 @@ def _checked(token: Any) -> int:
 def _cached_tokens(usage: Mapping[str, Any] | None) -> int | None:
     cached = ((usage or {}).get("prompt_tokens_details") or {}).get("cached_tokens")
     return None if cached is None else int(cached)
-
-
-def message_of(event: Any) -> str:
-    """What an error's JSON says, in any of the shapes that servers give it."""
-    error = event.get("error", event) if isinstance(event, dict) else event
-    for name in ("message", "detail", "error"):
-        if isinstance(error, dict) and error.get(name):
-            error = error[name]
-    return str(error)[:_MESSAGE_CHARACTERS]

@@ -1,4 +1,4 @@
-"""A text-generation-inference server, spoken to through `huggingface_hub`'s client.
+"""A text-generation-inference server.
 
 TGI takes text, not token ids: it encodes what was generated again with each segment, so its ids can differ from those
 the gateway holds. It streams the ids of its tokens, and with ``top_n_tokens`` the most likely ones (5 unless it was
@@ -7,15 +7,10 @@ started with another ``--max-top-n-tokens``). It has no ``logit_bias``. It is ar
 from __future__ import annotations
 
 import contextlib
-import ssl
-from collections.abc import AsyncGenerator, AsyncIterator
+import json
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, Final
-
-import httpx
-import httpx2
-from huggingface_hub import AsyncInferenceClient, TextGenerationStreamOutput, set_async_client_factory
-from huggingface_hub.errors import HfHubHTTPError, InferenceTimeoutError, OverloadedError, ValidationError
 
 from inference_gateway.backends.model_server import (
     Abilities,
@@ -29,17 +24,20 @@ from inference_gateway.backends.model_server import (
     check_vocabulary,
     notices_of,
 )
-from inference_gateway.backends.pauses import Pauses
+from inference_gateway.backends.server_http import Pauses, ServerHttp, message_of
 from inference_gateway.core import SamplingParams
 from language_model.tokenizer import ByteLevelTokenizer
 
-_ASK_SECONDS: Final = 5.0
 _QUESTION: Final = "The quick brown fox jumps over"
 _ANSWER_TOKENS: Final = 4
-_UNREADABLE: Final = (httpx2.HTTPError, OSError, ValueError, TypeError, LookupError)
-"""What the client raises of streams that die, fall silent, tell of an error or cannot be read."""
-_NO_KEY: Final = "none"
-"""Sent where no key is set: without one the client would send the Hugging Face token of this machine's user."""
+
+
+class _Overloaded(ServerError):  # noqa: N818 - a state, not a fault
+    """The server takes no more requests now."""
+
+
+_FAILURES: Final = {"validation": RequestRefused, "overloaded": _Overloaded}
+"""By the type that an error in a stream has."""
 
 
 class TGIServer:
@@ -48,15 +46,9 @@ class TGIServer:
 
     def __init__(self, address: ServerAddress, tokenizer: ByteLevelTokenizer, max_top: int = 20) -> None:
         self.url = address.url.rstrip("/")
-        self._address = address
         self._tokenizer = tokenizer
         self._max_top = max_top
-        self._http = httpx.AsyncClient(
-            base_url=self.url, headers=self._headers(), timeout=_ASK_SECONDS, trust_env=False
-        )
-        self._certificates = ssl.create_default_context()
-        # The whole process's setting, there is no other; nothing else here uses that client.
-        set_async_client_factory(self._new_client)
+        self._http = ServerHttp(self.url, address)
 
     async def survey(self) -> Abilities:
         info = await self._info()
@@ -64,12 +56,11 @@ class TGIServer:
         top, events = 0, []
         for asked in [*(k for k in (self._max_top, 20, 10, 5, 1) if k <= self._max_top), 0]:
             with contextlib.suppress(RequestRefused):
-                async with self._opened(replace(segment, top=asked)) as answer:
-                    events = [event async for event in answer]
-                top = min(asked, max(len(event.top_tokens or ()) for event in events))
+                events = [event async for event in self._events(replace(segment, top=asked))]
+                top = min(asked, max(len(event.get("top_tokens") or ()) for event in events))
                 break
-        told = [event.token for event in events if not event.token.special]
-        check_vocabulary(self.url, self._tokenizer, [token.id for token in told], "".join(token.text for token in told))
+        made = [event["token"] for event in events if not event["token"].get("special")]
+        check_vocabulary(self.url, self._tokenizer, [one["id"] for one in made], "".join(one["text"] for one in made))
         length = info.get("max_total_tokens")
         return Abilities(
             model=str(info.get("model_id", "tgi")),
@@ -87,88 +78,63 @@ class TGIServer:
 
     async def stream(self, segment: Segment) -> AsyncGenerator[SegmentItem, None]:
         reason = ""
-        async with self._opened(segment) as events:
+        async with contextlib.aclosing(self._events(segment)) as events:
             async for event in events:
-                if event.details is not None:
-                    reason = event.details.finish_reason
+                reason = (event.get("details") or {}).get("finish_reason", reason)
                 yield _step(event)
         if not reason:
             raise ServerError(f"{self.url} ended a stream without saying why")
         yield SegmentEnd("length" if reason == "length" else "stop")
 
-    @contextlib.asynccontextmanager
-    async def _opened(self, segment: Segment) -> AsyncIterator[AsyncIterator[TextGenerationStreamOutput]]:
-        """The events of ``segment``, the first of them already there. Tried again only where nothing had begun."""
+    async def _events(self, segment: Segment) -> AsyncGenerator[dict[str, Any], None]:
+        """The events of ``segment``, each with its token; at least one. Tried again only where nothing had begun."""
+        body = {
+            "inputs": self._tokenizer.decode(list(segment.ids)),
+            "parameters": _parameters(segment),
+            "stream": True,
+        }
         pauses = Pauses()
         while True:
-            # A client of its own: closing it is the only way to end a stream that is under way.
-            async with AsyncInferenceClient(
-                self.url, token=self._address.api_key or _NO_KEY, timeout=self._address.silence_seconds
-            ) as client:
-                try:
-                    events = aiter(
-                        await client.text_generation(
-                            self._tokenizer.decode(list(segment.ids)), stream=True, details=True, **_parameters(segment)
-                        )
-                    )
-                    first = await anext(events)
-                except (OverloadedError, httpx2.ConnectError) as error:
-                    problem, cause = _said(error), error
-                except ValidationError as error:
-                    raise RequestRefused(f"{self.url} refuses the request: {_said(error)}") from error
-                except StopAsyncIteration:
-                    raise ServerError(f"{self.url} ended a stream without a token") from None
-                except (HfHubHTTPError, InferenceTimeoutError) as error:
-                    raise ServerError(f"{self.url} gives no answer: {_said(error)}") from error
-                except _UNREADABLE as error:
-                    raise ServerError(f"{self.url} broke off: {_said(error)}") from error
-                else:
-                    yield self._readable(first, events)
-                    return
-            if not await pauses.wait():
-                raise ServerError(f"{self.url} gives no answer: {problem}") from cause
+            begun = False
+            try:
+                async with contextlib.aclosing(self._http.events("/", body)) as events:
+                    async for data in events:
+                        event = self._read(data)
+                        begun = True
+                        yield event
+            except _Overloaded:
+                if begun or not await pauses.wait():
+                    raise
+            else:
+                if not begun:
+                    raise ServerError(f"{self.url} ended a stream without a token")
+                return
 
-    def _new_client(self) -> httpx2.AsyncClient:
-        """A client as the library makes it, without reading all certificates again, proxies and redirects."""
-
-        async def read_error(response: httpx2.Response) -> None:
-            if response.status_code >= 400:
-                await response.aread()
-
-        return httpx2.AsyncClient(
-            verify=self._certificates, trust_env=False, timeout=_ASK_SECONDS, event_hooks={"response": [read_error]}
-        )
-
-    async def _readable(
-        self, first: TextGenerationStreamOutput, events: AsyncIterator[TextGenerationStreamOutput]
-    ) -> AsyncIterator[TextGenerationStreamOutput]:
-        """``first`` and then ``events``; what goes wrong with them is a `ServerError`."""
-        yield first
+    def _read(self, data: str) -> dict[str, Any]:
         try:
-            async for event in events:
-                yield event
-        except _UNREADABLE as error:
-            raise ServerError(f"{self.url} broke off: {_said(error)}") from error
+            event: dict[str, Any] = json.loads(data)
+            if "error" not in event:
+                _step(event)
+                return event
+            failure = _FAILURES.get(event.get("error_type", ""), ServerError)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+            raise ServerError(f"{self.url} sent what cannot be read ({error!r}): {data[:80]!r}") from error
+        raise failure(f"{self.url} broke off: {message_of(event)}")
 
     async def _info(self) -> dict[str, Any]:
-        try:
-            response = await self._http.get("/info")
-            info = response.json() if response.status_code == 200 else None
-        except httpx.HTTPError as error:
-            raise ServerError(f"{self.url} cannot be reached: {_said(error)}") from error
-        except ValueError:
-            info = None
+        info = await self._http.get("/info")
         if not isinstance(info, dict):
-            raise ServerError(f"{self.url}/info answers {response.status_code} and not as TGI does")
+            raise ServerError(f"{self.url}/info does not answer as TGI does")
         return info
-
-    def _headers(self) -> dict[str, str]:
-        return {"Authorization": f"Bearer {self._address.api_key}"} if self._address.api_key else {}
 
 
 def _parameters(segment: Segment) -> dict[str, Any]:
     sampling = segment.sampling
-    given: dict[str, Any] = {"max_new_tokens": segment.max_tokens, "do_sample": sampling.temperature > 0}
+    given: dict[str, Any] = {
+        "details": True,
+        "max_new_tokens": segment.max_tokens,
+        "do_sample": sampling.temperature > 0,
+    }
     if segment.top:
         given["top_n_tokens"] = segment.top
     if sampling.temperature > 0:
@@ -186,10 +152,10 @@ def _parameters(segment: Segment) -> dict[str, Any]:
     return given
 
 
-def _step(event: TextGenerationStreamOutput) -> Step:
-    top = sorted(((other.id, other.logprob) for other in event.top_tokens or ()), key=lambda pair: -pair[1])
-    return Step(event.token.id, event.token.logprob, tuple(top))
-
-
-def _said(error: BaseException) -> str:
-    return str(error)[:300] or type(error).__name__
+def _step(event: dict[str, Any]) -> Step:
+    token = event["token"]
+    top = sorted(
+        ((int(other["id"]), float(other["logprob"])) for other in event.get("top_tokens") or ()),
+        key=lambda pair: -pair[1],
+    )
+    return Step(int(token["id"]), token.get("logprob"), tuple(top))
