@@ -35,7 +35,7 @@ from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.limits import EngineLimits
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from language_model.static.graphs import DecodeGraphs
+from language_model.graphs import DecodeGraphs
 from language_model.tokenizer import ByteLevelTokenizer
 
 CONTEXTS: Final = (256, 1_024, 2_000)

@@ -169,13 +169,21 @@ class GPTJ(nn.Module):
         mask = None
         if not causal and (tokens > 1 or len(set(starts)) > 1):
             mask = (torch.arange(length, device=self.device) <= columns.unsqueeze(-1)).unsqueeze(1)
-        rotations = self.rotations[columns]
-        x = F.embedding(new, self.wte.weight).flatten(0, 1)
-        for layer, block in enumerate(self.layers()):
-            x = block.extend(x, rotations, cache, layer, where, mask, causal)
+        x = self.through_cache(new, self.rotations[columns], cache, where, mask, causal=causal)
         for row in rows:
             cache.lengths[row] += tokens
-        return cast(Tensor, self.ln_f(x)).view(len(rows), tokens, -1)
+        return x.view(len(rows), tokens, -1)
+
+    def through_cache(
+        self, ids: Tensor, rotations: Tensor, cache: KVCache, where: Where, mask: Tensor | None, *, causal: bool
+    ) -> Tensor:
+        """What the vocabulary head reads, ``[batch * tokens, n_embd]``, of new tokens ``ids`` ``[batch, tokens]`` that
+        join the cache at ``where``. ``rotations`` are those of their positions; they see what ``mask`` says, the tokens
+        before them if they are ``causal``, or else all of their rows."""
+        x = F.embedding(ids, self.wte.weight).flatten(0, 1)
+        for layer, block in enumerate(self.layers()):
+            x = block.extend(x, rotations, cache, layer, where, mask, causal)
+        return cast(Tensor, self.ln_f(x))
 
     def layers(self) -> Sequence[Block]:
         """The blocks, in order."""

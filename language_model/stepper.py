@@ -1,4 +1,4 @@
-"""Another way to compute a step of GPT-J: compiled code (``native/``) or recorded steps on a GPU (``static/``)."""
+"""Another way to compute a step of GPT-J: compiled code (``native/``) or recorded steps on a GPU (``graphs.py``)."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ from inference_gateway.engine.stats import EngineStats, Observer
 from language_model import checkpoint
 from language_model.causal_lm import CausalLM
 from language_model.config import CheckpointError, model_type
+from language_model.graphs import DecodeGraphs
 from language_model.native.compiled import CompiledGPTJ
 from language_model.native.library import Unavailable
 from language_model.native.packing import Weights
 from language_model.other_models import OtherCausalLM
-from language_model.static.graphs import DecodeGraphs
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
 

@@ -7,8 +7,8 @@ import torch
 
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
+from language_model.graphs import DecodeGraphs
 from language_model.native.step import NativeStep
-from language_model.static.graphs import DecodeGraphs
 
 SMALL = GPTJConfig(
     vocab_size=424, n_positions=256, n_embd=32, n_layer=2, n_head=2, rotary_dim=8, bos_token_id=0, eos_token_id=0

@@ -1,24 +1,21 @@
 """Steps of fixed shapes equal the ordinary ones, whichever bucket computes them, and harm no other row."""
 
-import copy
 import logging
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from language_model import checkpoint
+from language_model import checkpoint, graphs
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from language_model.static import graphs
-from language_model.static import static_attention as attention
-from language_model.static.graphs import DecodeGraphs, length_buckets, row_buckets
-from language_model.static.static_step import StaticStep
+from language_model.graphs import DecodeGraphs, length_buckets, row_buckets
 from tests.support.models import SMALL, random_model, static_model
 
 LONG = GPTJConfig(97, 1024, 48, 2, 3, rotary_dim=8, bos_token_id=1, eos_token_id=1)
-"""Rows long enough to be cut into pieces and to have several buckets of length."""
+"""Rows long enough to have several buckets of length."""
 
 
 def text(config: GPTJConfig, length: int, seed: int = 0) -> list[int]:
@@ -41,13 +38,6 @@ def test_buckets_of_length_end_with_the_longest() -> None:
     assert length_buckets(2048) == [256, 512, 768, 1024, 1280, 1536, 1792, 2048]
     assert length_buckets(1000) == [256, 512, 768, 1000]
     assert length_buckets(100) == [100]
-
-
-def test_few_rows_are_cut_into_pieces_and_many_are_not() -> None:
-    assert attention.pieces_of(1, 16, 2048) == 16
-    assert attention.pieces_of(7, 16, 256) == 2
-    assert attention.pieces_of(8, 16, 2048) == 1
-    assert attention.pieces_of(1, 16, 1000) == 1, "pieces are of one length"
 
 
 @pytest.mark.parametrize("lengths", [(1,), (255,), (256,), (700, 3, 300), (1, 2, 3, 4, 5, 6, 7, 8, 600)])
@@ -96,17 +86,6 @@ def test_logits_stay_when_the_next_step_comes() -> None:
     assert torch.equal(first, kept)
 
 
-def test_merging_keeps_the_model_and_its_memory() -> None:
-    plain, static = random_model(), static_model()
-    ids = torch.tensor([text(SMALL, 30)])
-    torch.testing.assert_close(static(ids), plain(ids), atol=2e-4, rtol=1e-4)
-    for name, weight in plain.state_dict().items():
-        assert torch.equal(static.state_dict()[name], weight), name
-    for block, layer in zip(static.layers(), graphs_of(static)._fused.layers, strict=True):
-        for part, whole in ((block.qkv_proj, layer.first), (block.fc_in, layer.first), (block.fc_out, layer.last)):
-            assert part.weight.untyped_storage().data_ptr() == whole.untyped_storage().data_ptr()
-
-
 def test_bfloat16_stays_near_float32(tmp_path: Path) -> None:
     full = random_model(LONG, spread=0.05)
     checkpoint.save(full, tmp_path)
@@ -133,9 +112,9 @@ class TestRecording:
         monkeypatch.setattr(graphs, "_LENGTHS_APART", 16)
         recorded: list[tuple[int, int]] = []
 
-        def record(of_cache: object, step: StaticStep) -> Callable[[], None]:
-            recorded.append((step.rows, step.length))
-            return step.compute
+        def record(of_cache: graphs._OfCache, rows: int, length: int) -> Callable[[], None]:
+            recorded.append((rows, length))
+            return partial(of_cache.compute, rows, length)
 
         model, _ = self.graphs_on_a_gpu(monkeypatch, record)
         cache = model.new_cache(6, 40)
@@ -150,7 +129,7 @@ class TestRecording:
     def test_where_it_fails_the_model_goes_on_without(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        def record(of_cache: object, step: StaticStep) -> Callable[[], None]:
+        def record(of_cache: object, rows: int, length: int) -> Callable[[], None]:
             raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
 
         model, made = self.graphs_on_a_gpu(monkeypatch, record)
@@ -162,16 +141,3 @@ class TestRecording:
         assert caplog.text.count("decode steps are not recorded: CUDA error") == 1
         plain = random_model()
         assert torch.equal(logits, plain.extend(plain.new_cache(2), [0, 1], [[5], [9]]))
-
-
-@pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::DeprecationWarning:torch")  # its compiler imports what it advises against
-def test_fused_kernels_give_the_same() -> None:
-    """What a GPU runs is compiled by torch; here its compiler makes code for the processor."""
-    plain, fused = random_model(), copy.deepcopy(random_model())
-    fused.stepper = DecodeGraphs(fused, compiled=True)
-    ours, theirs = fused.new_cache(4), plain.new_cache(4)
-    for rows in ([0], [0, 1, 2]):
-        new = [[token] for token in text(SMALL, len(rows), len(rows))]
-        torch.testing.assert_close(fused.extend(ours, rows, new), plain.extend(theirs, rows, new), atol=2e-4, rtol=1e-4)
-    assert not graphs_of(fused).failed

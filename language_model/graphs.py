@@ -1,4 +1,8 @@
-"""Decode steps recorded as CUDA graphs, one for each bucket of rows and length, and which of them a step takes."""
+"""Decode steps recorded as CUDA graphs, one for each bucket of rows and length, and which of them a step takes.
+
+A decode step gives each of the cache's first rows one token. What changes from step to step is the content of a few
+small tensors, written beforehand. So the operations of a step can be recorded once and replayed, which spares a GPU the
+hundreds of launches of each step."""
 
 from __future__ import annotations
 
@@ -12,10 +16,9 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import Tensor
 
+from language_model.block import Where
 from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
-from language_model.static.layers import merge
-from language_model.static.static_step import FusedLayers, StaticStep, StepTensors
 from language_model.stepper import Stepper
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ _FEW_ROWS: Final = (1, 2, 4)
 _ROWS_APART: Final = 8
 _LENGTHS_APART: Final = 256
 _REHEARSALS: Final = 3
-"""Runs before a recording: kernels are chosen, compiled and given their workspace in them."""
+"""Runs before a recording: kernels are chosen and given their workspace in them."""
 
 
 def row_buckets(most: int) -> list[int]:
@@ -51,13 +54,9 @@ class DecodeGraphs(Stepper):
 
     spare_column = True
 
-    def __init__(self, model: GPTJ, *, compiled: bool | None = None) -> None:
-        """Merge ``model``'s weights. ``compiled``: whether torch compiles fused kernels, by default on a GPU."""
+    def __init__(self, model: GPTJ) -> None:
         self._model = model
         self.on_gpu = model.device.type == "cuda"
-        self._fused = FusedLayers(
-            [merge(block) for block in model.layers()], compiled=self.on_gpu if compiled is None else compiled
-        )
         self._for: _OfCache | None = None
         self.failed = False
         """Whether recording was dropped."""
@@ -93,63 +92,98 @@ class DecodeGraphs(Stepper):
             return None
         of_cache, columns = self._of(cache), cache.lengths[: len(ids)]
         length = of_cache.lengths[bisect.bisect_left(of_cache.lengths, max(columns) + 1)]
-        run = self._step(of_cache, of_cache.bucket(len(ids)), length)
-        if run is None:
+        rows = of_cache.bucket(len(ids))
+        replay = self._step(of_cache, rows, length)
+        if replay is None:
             return None
-        step, replay = run
-        of_cache.tensors.write(ids, columns, step.rows)
+        of_cache.write(ids, columns, rows)
         replay()
         for row in range(len(ids)):
             cache.lengths[row] += 1
-        return step.logits[: len(ids)].clone()
+        return of_cache.logits[: len(ids)].clone()
 
     def _of(self, cache: KVCache) -> _OfCache:
         if self._for is None or self._for.cache() is not cache:
             self._for = _OfCache(self._model, cache)
         return self._for
 
-    def _step(self, of_cache: _OfCache, rows: int, length: int) -> tuple[StaticStep, Callable[[], None]] | None:
-        """The step of a bucket and what computes it; ``None`` if it cannot be recorded."""
+    def _step(self, of_cache: _OfCache, rows: int, length: int) -> Callable[[], None] | None:
+        """What computes the step of a bucket; ``None`` if it cannot be recorded."""
         if (rows, length) not in of_cache.steps:
-            cache = of_cache.cache()
-            assert cache is not None
-            step = StaticStep(self._model, cache, of_cache.tensors, self._fused, rows, length)
+            make = self._record if self.on_gpu else _unrecorded
             try:
-                replay = self._record(of_cache, step) if self.on_gpu else step.compute
-            except Exception as why:  # of torch, its compiler or CUDA: there is another way for all of them
+                of_cache.steps[rows, length] = make(of_cache, rows, length)
+            except Exception as why:  # of torch or CUDA: there is another way for all of them
                 log.warning("decode steps are not recorded: %s", why, exc_info=log.isEnabledFor(logging.DEBUG))
                 self.failed, self._for = True, None
                 return None
-            of_cache.steps[rows, length] = step, replay
         return of_cache.steps[rows, length]
 
-    def _record(self, of_cache: _OfCache, step: StaticStep) -> Callable[[], None]:
-        of_cache.tensors.write([], [], step.rows)  # what is computed now must change no row
+    def _record(self, of_cache: _OfCache, rows: int, length: int) -> Callable[[], None]:
+        of_cache.write([], [], rows)  # what is computed now must change no row
         aside = torch.cuda.Stream(self._model.device)  # type: ignore[no-untyped-call]
         aside.wait_stream(torch.cuda.current_stream(self._model.device))
         with torch.cuda.stream(aside):
             for _ in range(_REHEARSALS):
-                step.compute()
+                of_cache.compute(rows, length)
         torch.cuda.current_stream(self._model.device).wait_stream(aside)
         graph = torch.cuda.CUDAGraph()
         # Other threads may use the GPU meanwhile; of this one's calls all are meant to be in the graph.
         with torch.cuda.graph(graph, pool=of_cache.pool, capture_error_mode="thread_local"):
-            step.compute()
+            of_cache.compute(rows, length)
         of_cache.pool = graph.pool()
         return graph.replay
 
 
 class _OfCache:
-    """The steps over one cache, whose addresses they hold."""
+    """The steps over one cache, and what they read and write, at addresses that stay; steps of fewer rows use the
+    first of them. A row that gets no token writes to the column that the cache has to spare."""
 
     def __init__(self, model: GPTJ, cache: KVCache) -> None:
         self.cache = weakref.ref(cache)
         self.rows, self.lengths = row_buckets(cache.rows), length_buckets(cache.max_length)
-        self.tensors = StepTensors(model, cache, cache.rows)
-        self.steps: dict[tuple[int, int], tuple[StaticStep, Callable[[], None]]] = {}
+        self.steps: dict[tuple[int, int], Callable[[], None]] = {}
         self.pool: _POOL_HANDLE | None = None
         """Memory that all recorded steps share, since one runs at a time."""
+        self._model, device = model, model.device
+        self._spare = cache.max_length
+        staged = torch.tensor([[0] * cache.rows, [self._spare] * cache.rows])
+        self._staged = staged.pin_memory() if device.type == "cuda" else staged
+        """On the host, in memory that a GPU reads by itself while the host goes on."""
+        self._copied = torch.cuda.Event() if device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        self._inputs = staged.to(device)
+        """The rows' tokens, and the columns where they go."""
+        self._row_of = torch.arange(cache.rows, device=device).unsqueeze(1)
+        self.logits = torch.empty(cache.rows, model.config.vocab_size, dtype=model.dtype, device=device)
+        """What the last step wrote, a row's in its place; the next step writes there again."""
 
     def bucket(self, rows: int) -> int:
         """The least bucket that holds ``rows`` rows."""
         return self.rows[bisect.bisect_left(self.rows, rows)]
+
+    def write(self, ids: Sequence[int], columns: Sequence[int], rows: int) -> None:
+        """The tokens of the next step over ``rows`` rows, and the columns where they go; further rows get none."""
+        if self._copied is not None:
+            self._copied.synchronize()  # long since, unless nobody has read the last step's logits
+        none = rows - len(ids)
+        self._staged[:, :rows] = torch.tensor([[*ids, *[0] * none], [*columns, *[self._spare] * none]])
+        self._inputs.copy_(self._staged, non_blocking=True)
+        if self._copied is not None:
+            self._copied.record()
+
+    def compute(self, rows: int, length: int) -> None:
+        """Put the written tokens' keys and values into the cache and their logits into :attr:`logits`, reading
+        ``length`` tokens of each row. Nothing here depends on a value: the same operations at the same addresses each
+        time."""
+        model, cache = self._model, self.cache()
+        assert cache is not None
+        ids, columns = self._inputs[:, :rows].unsqueeze(2)
+        where = Where(slice(0, rows), self._row_of[:rows], columns, length)
+        mask = (torch.arange(length, device=model.device) <= columns.unsqueeze(2)).unsqueeze(1)
+        rotations = model.rotations[columns.clamp(max=model.max_positions - 1)]
+        x = model.through_cache(ids, rotations, cache, where, mask, causal=False)
+        torch.addmm(model.lm_head.bias, x, model.lm_head.weight.t(), out=self.logits[:rows])
+
+
+def _unrecorded(of_cache: _OfCache, rows: int, length: int) -> Callable[[], None]:
+    return lambda: of_cache.compute(rows, length)
