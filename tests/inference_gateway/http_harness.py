@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from collections.abc import Sequence as Many
@@ -15,7 +14,6 @@ from typing import Any, Final
 
 import httpx
 import torch
-import uvicorn
 from fastapi import FastAPI
 from torch import Tensor
 
@@ -27,6 +25,7 @@ from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence
 from inference_gateway.settings import GatewaySettings
 from tests.support.models import SMALL, random_model
+from tests.support.serving import serving as serving
 from tests.support.vocabularies import small_tokenizer
 from toolformer.http_api import Tracing
 from toolformer.result_cache import ResultCache
@@ -156,17 +155,12 @@ class Stream:
         return [c for c in self.choices if c["index"] == index and c["finish_reason"] is not None]
 
 
-@asynccontextmanager
-async def serving(app: FastAPI) -> AsyncIterator[str]:
-    """Serve ``app`` with uvicorn; gives its address."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:  # connections queue from here on
-        server = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=5))
-        task = asyncio.create_task(server.serve(sockets=[listener]))
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            await task
+async def answered(http: httpx.AsyncClient, path: str, status: int, **request: Any) -> httpx.Response:
+    """The first answer to ``GET path`` that has this ``status``."""
+    async with asyncio.timeout(60):
+        while (answer := await http.get(path, **request)).status_code != status:  # noqa: ASYNC110 - it says so if asked
+            await asyncio.sleep(0.01)
+    return answer
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -216,10 +210,8 @@ async def gateway(
         serving(app) as url,
         httpx.AsyncClient(base_url=url, timeout=60, trust_env=False, headers=headers) as http,
     ):
-        async with asyncio.timeout(60):
-            # `/ready` would ask the tools as well, and some of a test's tools answer nothing but calls.
-            while (await http.get("/v1/models")).status_code != 200:  # noqa: ASYNC110 - it is ready when it says so
-                await asyncio.sleep(0.01)
+        # `/ready` would ask the tools as well, and some of a test's tools answer nothing but calls.
+        await answered(http, "/v1/models", 200)
         running = Gateway(url, http, app, backend)
         yield running
         await running.idle()

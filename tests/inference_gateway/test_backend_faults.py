@@ -2,12 +2,9 @@
 why."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-import uvicorn
 from fastapi import FastAPI
 from starlette.responses import JSONResponse
 
@@ -24,6 +21,7 @@ from tests.inference_gateway.http_harness import CLOSED, serving, tools_at
 from tests.inference_gateway.model_servers import Behaviour, server_app
 from tests.support.redis_server import free_port
 from tests.support.vocabularies import small_tokenizer, small_vocabulary
+from tests.support.waiting import until
 from toolformer.tool_client import ToolClient
 
 
@@ -208,29 +206,10 @@ async def test_stopping_ends_what_runs_and_what_waits() -> None:
             assert actions[-1].reason == "error"
 
 
-@asynccontextmanager
-async def at(port: int, app: FastAPI) -> AsyncIterator[None]:
-    """Serve ``app`` on ``port``, which may be taken anew."""
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, timeout_graceful_shutdown=1))
-    task = asyncio.create_task(server.serve())
-    try:
-        while not server.started:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
-        yield
-    finally:
-        server.should_exit = True
-        await task
-
-
 async def test_a_server_may_come_late_go_and_come_back_as_another() -> None:
     port = free_port()
     limits = RemoteLimits(max_model_len=200, probe_seconds=0.05)
     backend = RemoteBackend(server_at(f"http://127.0.0.1:{port}"), small_tokenizer(), VOCABULARY, limits)
-
-    async def until(ready: bool) -> None:
-        async with asyncio.timeout(60):
-            while backend.ready() is not ready:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
 
     await backend.start()
     try:
@@ -238,13 +217,13 @@ async def test_a_server_may_come_late_go_and_come_back_as_another() -> None:
         assert "cannot be reached" in backend.why_not_ready()
         with pytest.raises(BackendBusy):
             backend.open(CompletionRequest((1,)), {})
-        async with at(port, server_app("vllm", Behaviour(max_top=7))):
-            await until(True)
+        async with serving(server_app("vllm", Behaviour(max_top=7)), port, drain_seconds=1):
+            await until(backend.ready)
             assert any("at most 5 likely" in notice for notice in backend.notices)
             assert (await completed(backend, "Plain:")).end.reason == "stop"
-        await until(False)
-        async with at(port, server_app("bare", Behaviour())):
-            await until(True)
+        await until(lambda: not backend.ready())
+        async with serving(server_app("bare", Behaviour()), port, drain_seconds=1):
+            await until(backend.ready)
             assert any("no likely tokens" in notice for notice in backend.notices)
             assert (await completed(backend, "Plain:")).end.reason == "stop"
     finally:

@@ -11,7 +11,7 @@ import pytest
 from inference_gateway.app import create_app
 from inference_gateway.backends.loading import backend_loader
 from inference_gateway.settings import GatewaySettings
-from tests.inference_gateway.http_harness import serving, tools_at
+from tests.inference_gateway.http_harness import answered, serving, tools_at
 from tests.support.redis_server import free_port
 from tests.toolformer.http_api.process import started
 
@@ -45,10 +45,7 @@ async def test_a_killed_server_ends_every_completion_once_and_service_returns_wi
     async with serving(app) as url, httpx.AsyncClient(base_url=url, timeout=60, trust_env=False) as http:
 
         async def ready(status: int) -> dict[str, Any]:
-            async with asyncio.timeout(60):
-                while (answer := await http.get("/ready")).status_code != status:  # noqa: ASYNC110
-                    await asyncio.sleep(0.05)
-            body: dict[str, Any] = answer.json()
+            body: dict[str, Any] = (await answered(http, "/ready", status)).json()
             return body
 
         await ready(503)

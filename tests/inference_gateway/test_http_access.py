@@ -18,7 +18,8 @@ from inference_gateway.api_keys import ApiKeyError, ApiKeys
 from inference_gateway.app import create_app
 from inference_gateway.quotas import OverQuota, Quotas
 from inference_gateway.settings import GatewaySettings
-from tests.inference_gateway.http_harness import bearer, gateway, scripted_backend, serving, tools_at
+from tests.inference_gateway.http_harness import answered, bearer, gateway, scripted_backend, serving, tools_at
+from tests.support.waiting import until
 from tests.toolformer import tool_service
 
 PAGE = {"/", *(f"/playground/{name}" for name in ("style.css", "main.js", "view.js", "events.js", "link.js"))}
@@ -88,9 +89,7 @@ async def test_keys_are_read_from_a_file_and_again_when_it_changes(
     file.write_text("# who may come in\nalice:first-key\n\nbob:bobs-key  # until May\n")
 
     async def answers(key: str, status: int) -> None:
-        async with asyncio.timeout(60):
-            while (await running.http.get("/v1/models", headers=bearer(key))).status_code != status:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await answered(running.http, "/v1/models", status, headers=bearer(key))
 
     async with gateway(api_keys="admin:of-the-environment", api_keys_file=file, key="first-key") as running:
         await answers("bobs-key", 200)
@@ -99,9 +98,7 @@ async def test_keys_are_read_from_a_file_and_again_when_it_changes(
         await answers("bobs-key", 401)
         await answers("first-key", 200)
         file.write_text("this is no key\n")
-        async with asyncio.timeout(60):
-            while "stay as they were" not in caplog.text:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: "stay as they were" in caplog.text)
         file.unlink()
         await answers("second-key", 200)
         file.write_text("")
@@ -121,22 +118,17 @@ async def test_a_key_file_that_could_not_be_read_is_tried_again(
     newer.write_text("alice:new-key\n")
     keys = ApiKeys(file=file)
 
-    async def logged(text: str) -> None:
-        async with asyncio.timeout(60):
-            while text not in caplog.text:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-
     watching = asyncio.create_task(keys.watch())
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))  # no file can be opened: holds for root too
     try:
         newer.replace(file)
-        await logged("stay as they were")
+        await until(lambda: "stay as they were" in caplog.text)
         assert keys.name_of("revoked-key") == "alice"
         assert caplog.messages[-1].endswith("these keys are taken: alice")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    await logged("read the API keys again")  # though nothing about the file has changed since
+    await until(lambda: "read the API keys again" in caplog.text)  # though nothing about the file has changed since
     assert (keys.name_of("revoked-key"), keys.name_of("new-key")) == (None, "alice")
     watching.cancel()
 
@@ -156,12 +148,8 @@ async def test_a_key_file_is_watched_on_when_no_thread_can_be_started(
         full.setattr(asyncio, "to_thread", no_thread)
         watching = asyncio.create_task(keys.watch())
         file.write_text("another-key\n")
-        async with asyncio.timeout(30):
-            while "can't start new thread" not in caplog.text:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
-    async with asyncio.timeout(30):
-        while keys.name_of("another-key") is None:  # noqa: ASYNC110
-            await asyncio.sleep(0.01)
+        await until(lambda: "can't start new thread" in caplog.text)
+    await until(lambda: keys.name_of("another-key") is not None)
     watching.cancel()
 
 

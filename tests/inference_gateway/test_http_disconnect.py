@@ -11,6 +11,7 @@ from starlette.types import Message
 
 from inference_gateway.http import event_stream
 from tests.inference_gateway.http_harness import Gateway, gateway
+from tests.support.waiting import until
 from tests.toolformer import tool_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -45,22 +46,17 @@ async def test_leaving_during_a_tool_call(stream: bool) -> None:
 async def test_leaving_while_waiting_for_others(stream: bool) -> None:
     async with gateway(limits={"max_sequences": 1}) as running:
         holding = asyncio.create_task(running.http.post("/v1/completions", json={"prompt": "Slow:", "max_tokens": 200}))
-        async with asyncio.timeout(60):
-            while running.backend.stats().running == 0:  # noqa: ASYNC110 - the engine tells nobody
-                await asyncio.sleep(0.01)
+        await until(lambda: running.backend.stats().running > 0)
         queued = asyncio.Event()
 
         async def until_queued() -> None:
-            while running.backend.stats().waiting == 0:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+            await until(lambda: running.backend.stats().waiting > 0)
             queued.set()
 
         async with asyncio.TaskGroup() as group:
             group.create_task(until_queued())
             group.create_task(leave_when(queued, running, prompt="Plain:", stream=stream))
-        async with asyncio.timeout(60):
-            while running.backend.stats().waiting:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await until(lambda: running.backend.stats().waiting == 0)
         holding.cancel()
 
 

@@ -17,7 +17,7 @@ from inference_gateway.app import create_app
 from inference_gateway.backends.base import Backend
 from inference_gateway.settings import GatewaySettings, SettingsError
 from language_model.config import CheckpointError
-from tests.inference_gateway.http_harness import scripted_backend, serving, tools_at
+from tests.inference_gateway.http_harness import answered, scripted_backend, serving, tools_at
 from tests.toolformer.http_api.process import started
 
 
@@ -51,9 +51,7 @@ async def test_it_answers_while_the_model_loads() -> None:
             assert "still loading" in response.json()["error"]["message"]
         assert "toolformer_num_requests_running 0.0" in (await http.get("/metrics")).text
         load.set()
-        async with asyncio.timeout(60):
-            while (await http.get("/ready")).status_code != 200:  # noqa: ASYNC110
-                await asyncio.sleep(0.01)
+        await answered(http, "/ready", 200)
 
 
 async def test_a_model_that_cannot_be_loaded_is_told_of() -> None:

@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from typing import Any
 
 from tests.inference_gateway.http_harness import gateway
+from tests.support.waiting import until
 from tests.toolformer import tool_service
 
 RESULTS = {"1 + 1": "2", "2 + 2": "4"}
@@ -64,16 +65,12 @@ async def test_a_tool_that_dies_costs_its_calls_only() -> None:
 async def test_more_than_can_wait_are_refused_at_once_and_in_full() -> None:
     async with gateway(limits={"max_sequences": 1, "max_waiting": 2}) as running:
         holding = asyncio.create_task(running.http.post("/v1/completions", json={"prompt": "Slow:", "max_tokens": 200}))
-        async with asyncio.timeout(60):
-            while running.backend.stats().running == 0:  # noqa: ASYNC110 - the engine tells nobody
-                await asyncio.sleep(0.01)
+        await until(lambda: running.backend.stats().running > 0)
         for stream in (False, True):
             body = {"prompt": ["Plain:"] * 4, "stream": stream}
             refused = await running.http.post("/v1/completions", json=body)
             assert refused.status_code == 503
             assert refused.headers["retry-after"] == "1"
             assert refused.json()["error"]["code"] == "busy"
-            async with asyncio.timeout(60):
-                while running.backend.stats().waiting:  # noqa: ASYNC110 - the two that were let in are taken out again
-                    await asyncio.sleep(0.01)
+            await until(lambda: running.backend.stats().waiting == 0)
         holding.cancel()

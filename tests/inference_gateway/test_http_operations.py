@@ -1,6 +1,5 @@
 """Models, tools, health, readiness, metrics, the page, and a request's id."""
 
-import asyncio
 import logging
 import re
 from pathlib import Path
@@ -12,6 +11,7 @@ from inference_gateway.http import operations
 from inference_gateway.serving.metrics import GatewayMetrics
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.http_harness import Gateway, gateway, serving
+from tests.support.waiting import until
 from tests.toolformer import tool_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -96,9 +96,7 @@ async def test_waiting_and_calling_sequences_are_gauged() -> None:
                 told += piece
                 if told.count("call_started") == 2:
                     break
-            async with asyncio.timeout(60):
-                while running.backend.stats().running < 2:  # noqa: ASYNC110 - the engine tells nobody
-                    await asyncio.sleep(0.01)
+            await until(lambda: running.backend.stats().running == 2)
             told = (await running.http.get("/metrics")).text
     gauges = dict(re.findall(r"^toolformer_num_requests_(\w+) (\S+)$", told, re.MULTILINE))
     assert gauges == {"running": "2.0", "waiting": "3.0", "in_call": "2.0"}

@@ -1,15 +1,13 @@
 """Tools from outside for tests: tables over the packaged ones, and a real MCP server made with the SDK."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import uvicorn
 from mcp.server.mcpserver import MCPServer
 
-from tests.support.redis_server import free_port
+from tests.support.serving import serving
 from toolformer.tools import Tool, ToolRegistry
 
 
@@ -47,12 +45,5 @@ async def mcp_server(port: int = 0, *, version: str = "1.0", stateless: bool = F
         return text * 500_000
 
     app = server.streamable_http_app(stateless_http=stateless, json_response=stateless)
-    port = port or free_port()
-    with socket.create_server(("127.0.0.1", port)) as listener:
-        running = uvicorn.Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=0))
-        task = asyncio.create_task(running.serve(sockets=[listener]))
-        try:
-            yield f"http://127.0.0.1:{port}/mcp"
-        finally:
-            running.should_exit = True
-            await task
+    async with serving(app, port, drain_seconds=0) as url:
+        yield f"{url}/mcp"

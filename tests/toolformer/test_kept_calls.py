@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.redis_server import free_port
+from tests.support.waiting import until
 from tests.toolformer.test_tool_client import tools
 from tests.toolformer.tool_service import (
     Behaviour,
@@ -225,7 +226,7 @@ class TestTogether:
         async with kept(held) as (service, client, seen):
             calls = [asyncio.create_task(client.call("Calculator", "a")) for _ in range(20)]
             await held.arrived.wait()
-            await _until(lambda: seen["shared"] == 19)
+            await until(lambda: seen["shared"] == 19)
             held.released.set()
             results = await asyncio.gather(*calls)
         assert outputs(results) == ["A"] * 20
@@ -238,7 +239,7 @@ class TestTogether:
             first = asyncio.create_task(client.call_many("Calculator", ["a", "b", "a"]))
             await held.arrived.wait()
             second = asyncio.create_task(client.call_many("Calculator", ["b", "c"]))
-            await _until(lambda: seen["shared"] == 2)
+            await until(lambda: seen["shared"] == 2)
             held.released.set()
             assert outputs(await first) == ["A", "B", "A"]
             assert outputs(await second) == ["B", "C"]
@@ -258,7 +259,7 @@ class TestTogether:
             first = asyncio.create_task(client.call("Calculator", "a"))
             await held.arrived.wait()
             second = asyncio.create_task(client.call("Calculator", "a"))
-            await _until(lambda: seen["shared"] == 1)
+            await until(lambda: seen["shared"] == 1)
             first.cancel()
             held.released.set()
             result = await second
@@ -270,7 +271,7 @@ class TestTogether:
             unlucky = asyncio.create_task(client.call("Calculator", "a"))
             await held.arrived.wait()
             lucky = asyncio.create_task(client.call("Calculator", "a"))
-            await _until(lambda: seen["shared"] == 1)
+            await until(lambda: seen["shared"] == 1)
             held.released.set()
             assert not (await unlucky).ok
             assert (await lucky).output == "A"
@@ -320,9 +321,3 @@ class _Gone:
 
     async def aclose(self) -> None:
         """There is nothing to let go of."""
-
-
-async def _until(holds: Any) -> None:
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - what is waited for is counted inside the client
-            await asyncio.sleep(0.001)
