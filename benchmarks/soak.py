@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.processes import Service, started
-from benchmarks.reports import RESULTS, write_report
+from benchmarks.reports import RESULTS, memory_mib, write_report
 from benchmarks.serving.metrics import Account
 from benchmarks.serving.stream import Connections
 from benchmarks.serving.tools import failing
 from benchmarks.soaking.client import Client, Tally
-from benchmarks.soaking.watch import Memory, freed, middle_and_end, open_files
+from benchmarks.soaking.watch import freed, middle_and_end, open_files
 from benchmarks.soaking.wishes import Wishes
 
 PACKAGES = ("fastapi", "uvicorn", "httpx", "torch")
@@ -46,7 +46,7 @@ _MOST_GROWTH: Final = 0.05
 _SPARE_FILES: Final = 72
 """More open files afterwards than before: the tool client keeps up to 64 idle connections."""
 _ENOUGH_FOR_MEMORY: Final = 2_000
-"""Completions from which on growth of memory is told from the filling of caches."""
+"""Completions from which on growth of memory differs from the filling of caches."""
 
 
 async def soak(options: argparse.Namespace) -> dict[str, Any]:
@@ -76,30 +76,28 @@ async def soak(options: argparse.Namespace) -> dict[str, Any]:
             "server": {reason: after.samples.get(_ended(reason), 0.0) for reason in REASONS},
         }
         with contextlib.suppress(ValueError):
-            report["memory_mib"] = dict(zip(("middle", "end"), middle_and_end(memory.samples), strict=True))
+            report["memory_mib"] = dict(zip(("middle", "end"), middle_and_end(memory), strict=True))
         report["faults"] = [*tally.faults, *found(report, tally)]
         return report
 
 
-async def ask_for_all(gateway: Service, options: argparse.Namespace) -> tuple[Tally, Memory]:
-    """Have clients ask until as many completions are sent as were asked for, or the time is over."""
+async def ask_for_all(gateway: Service, options: argparse.Namespace) -> tuple[Tally, list[tuple[int, float]]]:
+    """Have clients ask until as many completions are sent as were asked for, or the time is over; and the gateway's
+    memory in MiB behind each."""
     tally, wishes, numbers = Tally(), Wishes(options.seed), itertools.count()
     end = time.monotonic() + 60 * options.minutes
-    memory = Memory(gateway.process, lambda: tally.sent)
-    watching = asyncio.create_task(memory.watch())
-    try:
-        async with Connections(gateway.url) as connections:
-            client = Client(gateway.url, connections, tally)
+    memory: list[tuple[int, float]] = []
+    async with Connections(gateway.url) as connections:
+        client = Client(gateway.url, connections, tally)
 
-            async def asking() -> None:
-                while tally.sent < options.completions and time.monotonic() < end:
-                    await client.ask(wishes.wish(next(numbers)))
+        async def asking() -> None:
+            while tally.sent < options.completions and time.monotonic() < end:
+                await client.ask(wishes.wish(next(numbers)))
+                memory.append((tally.sent, memory_mib(gateway.process)))
 
-            async with asyncio.TaskGroup() as tasks:
-                for _ in range(options.concurrency):
-                    tasks.create_task(asking())
-    finally:
-        watching.cancel()
+        async with asyncio.TaskGroup() as tasks:
+            for _ in range(options.concurrency):
+                tasks.create_task(asking())
     return tally, memory
 
 

@@ -83,9 +83,11 @@ class Block(nn.Module):
 
     def finish(self, x: Tensor, normed: Tensor, attended: Tensor) -> Tensor:
         """Add attention's output and the feed-forward layer's to the residual ``x``."""
-        merged = attended.transpose(1, 2).flatten(2)
-        hidden = F.gelu(self.fc_in(normed), approximate="tanh")
-        return cast(Tensor, x + self.out_proj(merged) + self.fc_out(hidden))
+        return cast(Tensor, x + self.out_proj(attended.transpose(1, 2).flatten(2)) + self.feed_forward(normed))
+
+    def feed_forward(self, normed: Tensor) -> Tensor:
+        """The feed-forward layer's output."""
+        return cast(Tensor, self.fc_out(F.gelu(self.fc_in(normed), approximate="tanh")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from benchmarks.processes import Service
-from benchmarks.reports import memory_mib
 from benchmarks.serving.metrics import scrape
 
 HELD: Final = (
@@ -31,23 +30,9 @@ def open_files(process: int) -> int:
     return len(list(folder.iterdir())) if folder.exists() else 0
 
 
-class Memory:
-    """Resident memory of a process over the requests that it has served."""
-
-    def __init__(self, process: int, served: Callable[[], int]) -> None:
-        self._process, self._served = process, served
-        self.samples: list[tuple[int, float]] = []
-        """Requests served so far, and MiB."""
-
-    async def watch(self) -> None:
-        """Take samples until cancelled."""
-        while True:
-            self.samples.append((self._served(), memory_mib(self._process)))
-            await asyncio.sleep(_PAUSE_SECONDS)
-
-
 def middle_and_end(samples: Sequence[tuple[int, float]]) -> tuple[float, float]:
-    """The median MiB in the second fifth of the requests and in the last: the first one fills caches.
+    """The median MiB in the second fifth of the requests and in the last: the first one fills caches. ``samples``:
+    completions that were asked for by then, and MiB.
 
     Raises:
         ValueError: if a fifth has no sample.

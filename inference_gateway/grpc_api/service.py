@@ -54,11 +54,7 @@ class CompletionService:
             try:
                 request = CompletionRequest.FromString(message)
             except DecodeError:
-                raise ApiError(
-                    400,
-                    f"the request is no {CompletionRequest.DESCRIPTOR.full_name}; make it with proto/toolformer/v1",
-                    code="malformed_message",
-                ) from None
+                raise ApiError(400, _MALFORMED, code="malformed_message") from None
             try:
                 with self._quotas.admitted(client.get()):
                     await self._complete(request, context)

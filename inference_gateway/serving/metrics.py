@@ -39,11 +39,6 @@ class TokenTimes(Collector):
         self._sum = 0.0
         registry.register(self)
 
-    def observe(self, seconds: float, times: int = 1) -> None:
-        """Count ``seconds``, so many ``times``."""
-        self._counts[bisect_left(self._bounds, seconds)] += times
-        self._sum += seconds * times
-
     def observe_all(self, values: Iterable[float]) -> None:
         """Count each of ``values``."""
         for value in values:

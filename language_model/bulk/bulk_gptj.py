@@ -15,7 +15,6 @@ from typing import Final, cast
 import torch
 from torch import Tensor
 
-from language_model.block import rotate
 from language_model.bulk.branches import continue_all, log_probabilities
 from language_model.bulk.forward import outcomes
 from language_model.bulk.interface import (
@@ -227,12 +226,10 @@ class _Branches:
         x = model.wte(torch.tensor(list(tokens), device=model.device))
         rotations = model.rotations[self._positions].unsqueeze(1)
         for number, block in enumerate(model.layers()):
-            normed = block.ln_1(x)
-            qkv = block.qkv_proj(normed).view(len(x), 1, 3 * block.heads, block.width)
-            turned = rotate(qkv[:, :, : 2 * block.heads], rotations)[:, 0]
-            queries, keys, values = turned[:, : block.heads], turned[:, block.heads :], qkv[:, 0, 2 * block.heads :]
+            normed = block.ln_1(x).unsqueeze(1)
+            queries, keys, values = (side[:, :, 0] for side in block.project(normed, rotations))
             attended = attention.attend(number, queries, keys, values)
-            x = block.finish(x.unsqueeze(1), normed.unsqueeze(1), attended.unsqueeze(2)).squeeze(1)
+            x = block.finish(x.unsqueeze(1), normed, attended.unsqueeze(2)).squeeze(1)
         attention.advance()
         self._positions = self._positions + 1
         return cast(Tensor, model.lm_head(model.ln_f(x)))

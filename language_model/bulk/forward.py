@@ -40,7 +40,7 @@ def outcomes(
         queried = normed
         if first:
             projected = block.qkv_proj(normed)[kind_of]
-            x = (x + _feed_forward(block, normed))[kind_of]
+            x = (x + block.feed_forward(normed))[kind_of]
             queries, others = projected[..., :width], projected[..., width:]
             if last:
                 x, queries = _at(x, wanted), _at(queries, wanted)
@@ -60,12 +60,8 @@ def outcomes(
         mask = (columns <= before + wanted.unsqueeze(2)).unsqueeze(1) if last else visible
         attended = F.scaled_dot_product_attention(turned, *own, attn_mask=mask, is_causal=mask is None)
         merged = block.out_proj(attended.transpose(1, 2).flatten(2))
-        x = x + merged if first else x + merged + _feed_forward(block, queried)
+        x = x + merged if first else x + merged + block.feed_forward(queried)
     return cast(Tensor, model.ln_f(x)), kept
-
-
-def _feed_forward(block: Block, normed: Tensor) -> Tensor:
-    return cast(Tensor, block.fc_out(F.gelu(block.fc_in(normed), approximate="tanh")))
 
 
 def _heads(block: Block, projected: Tensor, rotations: Tensor | None) -> Tensor:

@@ -25,6 +25,7 @@ from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence
 from inference_gateway.settings import GatewaySettings
 from tests.support.models import SMALL, random_model
+from tests.support.scripted import Script
 from tests.support.serving import serving as serving
 from tests.support.vocabularies import small_tokenizer
 from toolformer.http_api import Tracing
@@ -56,31 +57,17 @@ CLOSED: Final = "http://127.0.0.1:9"
 """An address where nobody listens."""
 
 
-class Script(Sampler):
+class ScriptedSampler(Sampler):
     """Chooses the tokens of `WRITES`, but none that the machine's rule forbids."""
 
     def __init__(self, vocabulary: CallVocabulary, device: torch.device) -> None:
         super().__init__(vocabulary, device)
-        self._bytes, encode = small_tokenizer().token_bytes, small_tokenizer().encode
-        self._slow = tuple(encode("Slow:"))
-        self._rules = [(cue.encode(), [*encode(reply), 0]) for cue, reply in WRITES]
+        self._slow, self._script = tuple(small_tokenizer().encode("Slow:")), Script(WRITES)
 
     def choose(self, logits: Tensor, sequences: Many[Sequence]) -> list[tuple[int, bool]]:
         if any(sequence.request.prompt_ids == self._slow for sequence in sequences):
             time.sleep(0.05)
-        return [(self._next(sequence), False) for sequence in sequences]
-
-    def _next(self, sequence: Sequence) -> int:
-        text = b"".join(map(self._bytes, sequence.tokens_from(0)))
-        rule = sequence.machine.rule()
-        for cue, reply in self._rules:
-            at = text.rfind(cue)
-            written = b""
-            for token in reply if at >= 0 else ():
-                if text[at + len(cue) :] == written and not rule.forbids(token):
-                    return token
-                written += self._bytes(token)
-        return 0
+        return [(self._script.follows(one.tokens_from(0), one.machine.rule().forbids), False) for one in sequences]
 
 
 @dataclass(frozen=True)
@@ -183,7 +170,7 @@ def random_backend(sampler: type[Sampler] = Sampler, **limits: Any) -> LocalBack
 
 def scripted_backend(**limits: Any) -> LocalBackend:
     """The same, but it writes `WRITES`."""
-    return random_backend(Script, **limits)
+    return random_backend(ScriptedSampler, **limits)
 
 
 @asynccontextmanager

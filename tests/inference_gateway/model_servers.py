@@ -23,10 +23,11 @@ from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence as Row
 from tests.support.models import SMALL, random_model
+from tests.support.scripted import END as END
+from tests.support.scripted import Script
 from tests.support.vocabularies import small_tokenizer
 
 VOCAB: Final = SMALL.vocab_size
-END: Final = 0
 WIDE: Final = " “größer” 🙂 end"
 
 WRITES: Final = [
@@ -58,10 +59,8 @@ class Brain:
     """The scripted model."""
 
     def __init__(self) -> None:
-        tokenizer = small_tokenizer()
-        self._bytes = tokenizer.token_bytes
-        self._rules = [(cue.encode(), [*tokenizer.encode(reply), END]) for cue, reply in WRITES]
-        [self._start] = tokenizer.encode(" [")
+        self._bytes, self._script = small_tokenizer().token_bytes, Script(WRITES)
+        [self._start] = small_tokenizer().encode(" [")
         self._background = -torch.arange(VOCAB).mul(7919).remainder(VOCAB).div(100.0) - 20
 
     def logits(self, ids: Sequence[int]) -> Tensor:
@@ -73,18 +72,8 @@ class Brain:
             fillers = [token for token in range(300, VOCAB - 8) if b"[" not in self._bytes(token)][: rank - 2]
             logits[fillers] = torch.linspace(4, 3, len(fillers))
             logits[self._start] = 2.0
-        logits[self._follows(text)] = 5.0
+        logits[self._script.follows(ids)] = 5.0
         return logits
-
-    def _follows(self, text: bytes) -> int:
-        for cue, reply in self._rules:
-            at = text.rfind(cue)
-            written = b""
-            for token in reply if at >= 0 else ():
-                if text[at + len(cue) :] == written:
-                    return token
-                written += self._bytes(token)
-        return END
 
 
 class BrainSampler(Sampler):
