@@ -23,7 +23,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import torch
 
@@ -36,7 +36,7 @@ from inference_gateway.engine.limits import EngineLimits
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.graphs import DecodeGraphs
-from language_model.tokenizer import ByteLevelTokenizer
+from tests.support.vocabularies import small_tokenizer
 
 CONTEXTS: Final = (256, 1_024, 2_000)
 RESULT_TOKENS: Final = 4
@@ -46,26 +46,11 @@ ROOM: Final = 512
 """Tokens that a stream may have: 32 rows of the model's 2,048 would take 30 GB."""
 
 
-class AnyTokens:
-    """A tokenizer for random weights: each token is a word."""
-
-    vocab_size = 2
-
-    def encode(self, text: str) -> list[int]:
-        return [1] * len(text.split())
-
-    def decode(self, ids: Sequence[int]) -> str:
-        return " w" * len(ids)
-
-    def token_bytes(self, token: int) -> bytes:
-        return b" w"
-
-
 async def our_rate(model: GPTJ, streams: int, tokens: int) -> float:
     """Tokens per second of ``streams`` streams, the second time: what is done once is done by then."""
     length = min(ROOM, model.max_positions)
     limits = EngineLimits(max_sequences=streams, max_model_len=length, reuse_prefixes=False)
-    backend = endless(LocalBackend(model, cast("ByteLevelTokenizer", AnyTokens()), "bench", limits))
+    backend = endless(LocalBackend(model, small_tokenizer(), "bench", limits))
     await backend.start()
     batch = [prompt(model.config, number) for number in range(streams)]
     rates = [await engine_rate(backend, batch, tokens) for _ in range(2)]

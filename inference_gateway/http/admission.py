@@ -13,6 +13,7 @@ from inference_gateway.quotas import OverQuota, Quotas
 from inference_gateway.serving.refusals import client_of, no_room
 from toolformer.http_api import API_PAGE, ApiError, Page
 from toolformer.http_api.errors import error_response
+from toolformer.http_api.middleware import HttpMiddleware
 
 PLAYGROUND: Final = Page(Path(__file__).parents[1] / "playground", path="/", parts="/playground")
 """It also uses the style of `http_api.API_PAGE`."""
@@ -49,17 +50,17 @@ class RequireKey:
         await self.app(scope, receive, send)
 
 
-class Admission:
-    """Plain ASGI middleware: a completion is let in while there is room, and holds it until its answer has ended."""
+class Admission(HttpMiddleware):
+    """A completion is let in while there is room, and holds it until its answer has ended."""
 
     def __init__(self, app: ASGIApp, quotas: Quotas, paths: frozenset[str]) -> None:
-        self.app = app
+        super().__init__(app)
         self._quotas = quotas
         self._paths = paths
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app below; see the class."""
-        if scope["type"] != "http" or scope["path"] not in self._paths or scope["method"] != "POST":
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the class."""
+        if scope["path"] not in self._paths or scope["method"] != "POST":
             await self.app(scope, receive, send)
             return
         try:

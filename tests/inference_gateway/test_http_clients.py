@@ -10,7 +10,7 @@ import openai
 import pytest
 import pytest_asyncio
 
-from tests.inference_gateway.http_harness import Gateway, Script, gateway
+from tests.inference_gateway.http_harness import Gateway, ScriptedSampler, gateway
 from tests.inference_gateway.test_http_lifecycle import not_loaded_yet
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -155,8 +155,10 @@ async def test_a_chat_is_refused_with_what_to_send(client: openai.AsyncOpenAI) -
 async def test_trouble_in_a_stream_raises(
     client: openai.AsyncOpenAI, tooled: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    choose, steps = Script.choose, iter(range(3))
-    monkeypatch.setattr(Script, "choose", lambda *given: choose(*given) if next(steps, None) is not None else 1 / 0)
+    choose, steps = ScriptedSampler.choose, iter(range(3))
+    monkeypatch.setattr(
+        ScriptedSampler, "choose", lambda *given: choose(*given) if next(steps, None) is not None else 1 / 0
+    )
     stream = await client.completions.create(model="scripted", prompt="Long:", max_tokens=40, stream=True)
     with pytest.raises(openai.APIError, match="the model failed"):
         [chunk async for chunk in stream]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.inference_gateway.http_harness import WIDE, Gateway, Script, Stream, gateway
+from tests.inference_gateway.http_harness import WIDE, Gateway, ScriptedSampler, Stream, gateway
 from tests.toolformer import tool_service
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -120,14 +120,14 @@ async def test_lines_break_where_the_protocol_says_and_nowhere_else(plain: Gatew
 
 async def test_trouble_in_a_stream_is_its_last_event(plain: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model breaks in the middle of a text."""
-    choose, steps = Script.choose, iter(range(100))
+    choose, steps = ScriptedSampler.choose, iter(range(100))
 
     def breaking(*arguments: Any) -> Any:
         if next(steps) == 5:
             raise RuntimeError("broken on purpose")
         return choose(*arguments)
 
-    monkeypatch.setattr(Script, "choose", breaking)
+    monkeypatch.setattr(ScriptedSampler, "choose", breaking)
     stream = await plain.stream("Long:")
     *_, last = stream.chunks
     assert stream.text().startswith(" on")

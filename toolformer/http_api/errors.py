@@ -18,7 +18,9 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
+
+from toolformer.http_api.middleware import HttpMiddleware, Sent
 
 logger = logging.getLogger(__name__)
 
@@ -128,36 +130,24 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_middleware(UnhandledErrors)
 
 
-class UnhandledErrors:
-    """Plain ASGI middleware: an unforeseen exception is logged once and becomes a 500.
+class UnhandledErrors(HttpMiddleware):
+    """An unforeseen exception is logged once and becomes a 500.
 
     Starlette's own outermost handler answers and raises on, so that the server logs a second time. Once a response has
     started there is nothing left to answer: the exception goes on, the server logs it and closes the connection, which
     is how the client learns that the response is not whole.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app below; see the class."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        started = False
-
-        async def watched_send(message: Message) -> None:
-            nonlocal started
-            started = started or message["type"] == "http.response.start"
-            await send(message)
-
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the class."""
+        sent = Sent(send)
         try:
-            await self.app(scope, receive, watched_send)
+            await self.app(scope, receive, sent)
         except ClientDisconnect:
-            if started:
+            if sent.status:
                 raise  # To the server, which closes the connection. With no response begun, nobody waits for one.
         except Exception:
-            if started:
+            if sent.status:
                 raise
             logger.exception("unhandled error in %s %r", scope["method"], scope["path"])
             message = "the server met an unexpected error; it is in the server's log. Try again, or report it"

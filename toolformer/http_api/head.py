@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
+
+from toolformer.http_api.middleware import HttpMiddleware
 
 
-class HeadAsGet:
-    """Plain ASGI middleware: the app below answers ``HEAD`` as it answers ``GET``; the server leaves the body out.
+class HeadAsGet(HttpMiddleware):
+    """The app below answers ``HEAD`` as it answers ``GET``; the server leaves the body out.
 
     Add it first, so that it runs last: logs, metrics and spans then still see a ``HEAD``.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app below; see the class."""
-        if scope["type"] != "http" or scope["method"] != "HEAD":
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the class."""
+        if scope["method"] != "HEAD":
             await self.app(scope, receive, send)
             return
         # The server looks at its own scope to see that no body may go out, so the method is changed in a copy.

@@ -10,6 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from toolformer.http_api.errors import ApiError, error_response
+from toolformer.http_api.middleware import HttpMiddleware
 
 BODY_SECONDS: Final = 30.0
 """From the end of a request's head to the end of its body."""
@@ -18,8 +19,8 @@ BODIES_UNDER_WAY: Final = 64
 """Of the largest size, together in memory; with more, the one that has been coming for longest is given up."""
 
 
-class BodyLimit:
-    """Plain ASGI middleware: what is below gets a request once its body is there, and gets it in one piece.
+class BodyLimit(HttpMiddleware):
+    """What is below gets a request once its body is there, and gets it in one piece.
 
     A body above ``max_bytes``, declared or counted as it comes, is answered with 413 in the error shape; one that is
     not there after ``seconds`` with 408. Nobody below waits for a client that is slow to send, and bodies that never
@@ -27,15 +28,15 @@ class BodyLimit:
     """
 
     def __init__(self, app: ASGIApp, max_bytes: int, seconds: float = BODY_SECONDS) -> None:
-        self.app = app
+        super().__init__(app)
         self.max_bytes = max_bytes
         self.seconds = seconds
         self._coming: dict[asyncio.Timeout, int] = {}
         """Bytes that are here of each body under way, the oldest first."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app below; see the class."""
-        headers = Headers(scope=scope) if scope["type"] == "http" else {}
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the class."""
+        headers = Headers(scope=scope)
         if "content-length" not in headers and "transfer-encoding" not in headers:
             await self.app(scope, receive, send)
             return

@@ -9,7 +9,9 @@ from fastapi import FastAPI
 from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from toolformer.http_api.middleware import HttpMiddleware, Sent
 
 SECONDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """Histogram bounds that fit a sum (a millisecond) as well as a long completion (a minute)."""
@@ -35,15 +37,15 @@ def install_metrics(app: FastAPI, registry: CollectorRegistry | None = None) -> 
     return registry
 
 
-class RequestMetrics:
-    """Plain ASGI middleware: ``http_requests_total``, ``http_request_duration_seconds`` by method, route and status.
+class RequestMetrics(HttpMiddleware):
+    """``http_requests_total``, ``http_request_duration_seconds`` by method, route and status.
 
     The route is its template (``/items/{id}``), never the path, and an unknown method or path has one label for all, so
     a client cannot make series without end. A streamed response is timed to its last byte.
     """
 
     def __init__(self, app: ASGIApp, registry: CollectorRegistry) -> None:
-        self.app = app
+        super().__init__(app)
         labels = ("method", "route", "status")
         self.requests = Counter("http_requests", "HTTP requests answered.", labels, registry=registry)
         self.duration = Histogram(
@@ -54,26 +56,16 @@ class RequestMetrics:
             registry=registry,
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app below; see the class."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
-        status = 500  # What the server answers if the application below raises before it answers.
-        began = time.perf_counter()
-
-        async def watched_send(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the class."""
+        sent, began = Sent(send), time.perf_counter()
         try:
-            await self.app(scope, receive, watched_send)
+            await self.app(scope, receive, sent)
         finally:
             method = scope["method"] if scope["method"] in _METHODS else "other"
             # The router below leaves its choice in the scope, which it shares with us.
             route = getattr(scope.get("route"), "path", "unmatched")
-            labels = (method, route, str(status))
+            # 500 is what the server answers if the application below raises before it answers.
+            labels = (method, route, str(sent.status or 500))
             self.requests.labels(*labels).inc()
             self.duration.labels(*labels).observe(time.perf_counter() - began)

@@ -8,7 +8,9 @@ from contextvars import ContextVar
 from typing import Final
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
+
+from toolformer.http_api.middleware import HttpMiddleware
 
 REQUEST_ID_HEADER: Final = "X-Request-Id"
 _SENSIBLE: Final = re.compile(r"[!-~]{1,128}")
@@ -24,17 +26,11 @@ def adopted(given: str) -> str:
     return given if _SENSIBLE.fullmatch(given) else uuid.uuid4().hex
 
 
-class RequestId:
-    """Plain ASGI middleware: `request_id` below, and the header ``X-Request-Id`` of every response."""
+class RequestId(HttpMiddleware):
+    """`request_id` below, and the header ``X-Request-Id`` of every response."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app below; see the class."""
-        if scope["type"] != "http":
-            await self.app(scope, receive, send)
-            return
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the class."""
         own = adopted(Headers(scope=scope).get(REQUEST_ID_HEADER, ""))
 
         async def labelled_send(message: Message) -> None:

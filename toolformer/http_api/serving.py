@@ -15,11 +15,12 @@ from types import FrameType
 from typing import Final, NoReturn
 
 import uvicorn
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolformer.http_api import connections
 from toolformer.http_api.errors import ApiError, error_response
 from toolformer.http_api.hosts import Hosts
+from toolformer.http_api.middleware import HttpMiddleware, Sent
 
 logger = logging.getLogger(__name__)
 
@@ -27,8 +28,8 @@ _FIRST_REQUEST_SECONDS: Final = 5.0
 """How long a drain waits for the request of who had connected before it and has said nothing yet."""
 
 
-class _Outermost:
-    """Outermost ASGI wrapper: a head too large and a foreign host are refused before anything looks at the request;
+class _Outermost(HttpMiddleware):
+    """A head too large and a foreign host are refused before anything looks at the request;
     one that outlives the drain ends with a 503 in the error shape.
 
     uvicorn cancels such a request and would answer in plain text with a traceback in the log. The cancelled task is the
@@ -36,24 +37,18 @@ class _Outermost:
     """
 
     def __init__(self, app: ASGIApp, hosts: Hosts) -> None:
-        self.app = app
+        super().__init__(app)
         self._hosts = hosts
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (refused := connections.refusal(scope) or self._hosts.refusal(scope)):
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if refused := connections.refusal(scope) or self._hosts.refusal(scope):
             await error_response(refused)(scope, receive, send)
             return
-        started = False
-
-        async def watched_send(message: Message) -> None:
-            nonlocal started
-            started = True
-            await send(message)
-
+        sent = Sent(send)
         try:
-            await self.app(scope, receive, watched_send)
+            await self.app(scope, receive, sent)
         except asyncio.CancelledError:
-            if scope["type"] != "http" or started:
+            if sent.status:
                 raise
             logger.warning("%s %r outlived the drain and was cancelled", scope["method"], scope["path"])
             message = "the server is shutting down; send the request again"

@@ -16,9 +16,10 @@ from typing import Final, Protocol, Self
 from opentelemetry import context, trace
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolformer.http_api.logs import QUIET_PATHS
+from toolformer.http_api.middleware import HttpMiddleware, Sent
 from toolformer.http_api.request_id import request_id
 
 logger = logging.getLogger(__name__)
@@ -87,31 +88,24 @@ class Tracing:
             await asyncio.to_thread(sending.join, _CLOSE_SECONDS)
 
 
-class RequestSpans:
-    """Plain ASGI middleware: a span for each request, the caller's trace continued; `RequestId` belongs around it.
+class RequestSpans(HttpMiddleware):
+    """A span for each request, the caller's trace continued; `RequestId` belongs around it.
 
     Probes have none: see `QUIET_PATHS`."""
 
     def __init__(self, app: ASGIApp, tracer: trace.Tracer) -> None:
-        self.app = app
+        super().__init__(app)
         self._tracer = tracer
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app below; see the class."""
-        if scope["type"] != "http" or scope["path"] in QUIET_PATHS:
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See the class."""
+        if scope["path"] in QUIET_PATHS:
             await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         carrier = {name: headers[name] for name in ("traceparent", "tracestate") if name in headers}
         method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
-        status = 0
-
-        async def watched_send(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-            await send(message)
-
+        sent = Sent(send)
         with self._tracer.start_as_current_span(
             method,
             _W3C.extract(carrier, context.Context()),
@@ -119,13 +113,13 @@ class RequestSpans:
             {"http.request.method": method, "url.path": scope["path"], "toolformer.request_id": request_id.get()},
         ) as span:
             try:
-                await self.app(scope, receive, watched_send)
+                await self.app(scope, receive, sent)
             finally:
                 # The router below leaves its choice in the scope, which it shares with us.
                 if route := getattr(scope.get("route"), "path", None):
                     span.update_name(f"{method} {route}")
                     span.set_attribute("http.route", route)
-                if status:
-                    span.set_attribute("http.response.status_code", status)
-                if status >= 500:
+                if sent.status:
+                    span.set_attribute("http.response.status_code", sent.status)
+                if sent.status >= 500:
                     span.set_status(trace.StatusCode.ERROR)
