@@ -23,16 +23,9 @@ class Answer:
     cached: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a service said to some calls, in their order, and the version it gave its answers."""
-
-    answers: Sequence[Answer]
-    version: str
-
-
-Ask = Callable[[Sequence[Request]], Awaitable[Asked]]
-"""Asks the tool's service, within bounds of its own; raises nothing for trouble with the service."""
+Ask = Callable[[Sequence[Request]], Awaitable[tuple[Sequence[Answer], str]]]
+"""Asks the tool's service, within bounds of its own, for answers in the order of the calls and the version that they
+hold for; raises nothing for trouble with the service."""
 
 _Flight = asyncio.Future[Answer | None]
 """A call under way; ``None`` if its caller gave it up."""
@@ -136,22 +129,22 @@ class KeptCalls:
         """The service's answers to the requests at ``places``; they end the flights, and outputs are kept."""
         if not places:
             return {}
-        asked = await ask([requests[at] for at in places])
-        keyed = [(key, answer) for key, answer in zip(places.values(), asked.answers, strict=True) if key is not None]
+        answers, version = await ask([requests[at] for at in places])
+        keyed = [(key, answer) for key, answer in zip(places.values(), answers, strict=True) if key is not None]
         for key, answer in keyed:
             if key in own:
                 own[key].set_result(answer)
         # The service may have been exchanged since its version was asked for.
         outputs = {
-            key._replace(service_version=asked.version): answer.outcome
+            key._replace(service_version=version): answer.outcome
             for key, answer in keyed
             if isinstance(answer.outcome, str) and key.fits(answer.outcome)
         }
         if outputs:
-            self._versions.heard(tool, asked.version)
+            self._versions.heard(tool, version)
             with contextlib.suppress(CacheUnavailable):  # the cache itself says so in the log
                 await self._cache.put(outputs)
-        return dict(zip(places, asked.answers, strict=True))
+        return dict(zip(places, answers, strict=True))
 
     def _count(self, tool: Tool, lookups: Iterable[Lookup]) -> None:
         for lookup in lookups:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 from toolformer.circuit_breaker import State
-from toolformer.kept_calls import Answer, Asked, KeptCalls, ignore_lookup
+from toolformer.kept_calls import Answer, KeptCalls, ignore_lookup
 from toolformer.result_cache import Lookup, ResultCache
 from toolformer.tool_exchange import Exchange, RetryPolicy
 from toolformer.tool_versions import ToolVersions
@@ -228,12 +228,12 @@ class ToolClient:
         sendable = [request for request, why in zip(requests, refused, strict=True) if why is None]
         began = asyncio.get_running_loop().time()
 
-        async def ask(some: Sequence[Request]) -> Asked:
+        async def ask(some: Sequence[Request]) -> tuple[Sequence[Answer], str]:
             spent = asyncio.get_running_loop().time() - began
             return await self._ask(tool, some, batched=batched, timeout=timeout, spent=spent, headers=headers or {})
 
         if self._kept is None:
-            answers = (await ask(sendable)).answers if sendable else []
+            answers = (await ask(sendable))[0] if sendable else []
         else:
             patience = tool.timeout_s * len(sendable) if timeout is None else timeout
             answers = await self._kept.answers(tool, sendable, ask, patience)
@@ -252,8 +252,8 @@ class ToolClient:
         timeout: float | None,
         spent: float,
         headers: Mapping[str, str],
-    ) -> Asked:
-        """The service's answers to ``requests``, in order."""
+    ) -> tuple[Sequence[Answer], str]:
+        """The service's answers to ``requests``, in order, and the version that they hold for."""
         patience = tool.timeout_s * len(requests)
         reply = await self._exchange.ask(
             tool,
@@ -266,7 +266,7 @@ class ToolClient:
             spent=spent,
         )
         outcomes = reply.outcomes if reply.error is None else [reply.error] * len(requests)
-        return Asked([Answer(outcome, reply.attempts) for outcome in outcomes], reply.version)
+        return [Answer(outcome, reply.attempts) for outcome in outcomes], reply.version
 
     async def _version(self, tool: Tool) -> str | None:
         reply = await self._exchange.get_ready(tool, VERSION_SECONDS)

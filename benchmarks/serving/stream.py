@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 import re
-import time
+from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,8 +16,6 @@ from urllib.parse import urlsplit
 from toolformer.sse import read_events
 
 _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
-_IDLE_SECONDS = 20.0
-"""A server closes connections that nobody uses; uvicorn does after 75 s here."""
 
 
 def post(path: str, body: object, headers: Mapping[str, str] | None = None) -> bytes:
@@ -116,31 +114,23 @@ class Connections:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._idle: list[tuple[float, Connection]] = []
-        """Since when, and which; the last one used is the first to be used again."""
+        self._idle: deque[Connection] = deque()
+        """They take turns, so that under load none is idle for so long that the server closes it."""
 
     async def __aenter__(self) -> Connections:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        for _since, connection in self._idle:
+        for connection in self._idle:
             connection.close()
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[Connection]:
         """A connection for one request; not used again if that fails."""
-        connection = self._fresh() or await Connection.open(self._url)
+        connection = self._idle.popleft() if self._idle else await Connection.open(self._url)
         try:
             yield connection
         except BaseException:
             connection.close()
             raise
-        self._idle.append((time.monotonic(), connection))
-
-    def _fresh(self) -> Connection | None:
-        """The connection that was used last, unless the server may be about to close it."""
-        if self._idle and self._idle[-1][0] < time.monotonic() - _IDLE_SECONDS:
-            for _, idle in self._idle:  # the others have been idle for longer
-                idle.close()
-            self._idle.clear()
-        return self._idle.pop()[1] if self._idle else None
+        self._idle.append(connection)

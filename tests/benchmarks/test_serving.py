@@ -11,18 +11,16 @@ from pathlib import Path
 import pytest
 
 from benchmarks.serve import WAYS
-from benchmarks.serving import stream
 from benchmarks.serving.figures import figures, overlap, union
 from benchmarks.serving.gateway import endless_gateway
 from benchmarks.serving.load import Driven, Job, Load, Way, drive, jobs
 from benchmarks.serving.record import Record
-from benchmarks.serving.stream import Connections, post
+from benchmarks.serving.stream import Connections
 from benchmarks.serving.tools import calculator
 from benchmarks.serving.ways import TOOL, Pause, Resubmit, Tools
 from inference_gateway.settings import BUNDLED_MODEL
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.benchmarks.test_small_runs import reported
-from tests.toolformer import tool_service
 
 
 def test_the_same_seed_gives_the_same_requests() -> None:
@@ -137,14 +135,3 @@ def test_a_small_run_of_each_way(tmp_path: Path) -> None:
         assert row["requests_per_s"] > 0
         # A call beyond the last one that may be made is taken back, which needs the token before it once more.
         assert row["recomputed_per_call"] <= 1
-
-
-async def test_a_connection_is_used_again_unless_it_has_been_idle_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with tool_service.serve(tool_service.answers(lambda call: call)) as server, Connections(server.url) as pool:
-        used: list[stream.Connection] = []
-        for idle in (20.0, 20.0, -1.0):
-            monkeypatch.setattr(stream, "_IDLE_SECONDS", idle)
-            async with pool.one() as connection:
-                assert await connection.whole(post("/", {"n": len(used)})) == {"n": len(used)}
-                used.append(connection)
-        assert used[0] is used[1] is not used[2]
