@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 from inference_gateway.app import create_app
+from inference_gateway.backends.base import Backend
 from inference_gateway.backends.loading import backend_loader
 from inference_gateway.settings import GatewaySettings, SettingsError
 from toolformer.cache_settings import CacheSettings
@@ -15,8 +17,8 @@ from toolformer.result_cache import CacheConfigError
 from toolformer.tools import ToolConfigError, ToolRegistry
 
 
-def main() -> NoReturn:
-    """Serve until SIGTERM or SIGINT.
+def main(changed: Callable[[Backend], Backend] = lambda backend: backend) -> NoReturn:
+    """Serve until SIGTERM or SIGINT what ``changed`` makes of the backend that the settings ask for.
 
     Raises:
         SystemExit: always; 0 after a drain, 2 for a configuration that cannot hold, another number if it cannot serve.
@@ -25,7 +27,8 @@ def main() -> NoReturn:
         settings = GatewaySettings.read()
         registry = ToolRegistry.load()
         cache = CacheSettings.read(os.environ).open()
-        app = create_app(backend_loader(settings), registry, settings, cache)
+        load = backend_loader(settings)
+        app = create_app(lambda: changed(load()), registry, settings, cache)
     except (SettingsError, ToolConfigError, CacheConfigError) as error:
         print(f"inference_gateway: {error}", file=sys.stderr)  # noqa: T201
         sys.exit(2)

@@ -8,15 +8,11 @@ import contextlib
 import dataclasses
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
-from typing import NoReturn
 
 from benchmarks.processes import Service, started
-from inference_gateway.app import create_app
-from inference_gateway.backends.loading import backend_loader
+from inference_gateway.__main__ import main
+from inference_gateway.backends.base import Backend
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.settings import GatewaySettings
-from toolformer.http_api import configure_logging, serve
-from toolformer.tools import ToolRegistry
 
 
 @contextlib.asynccontextmanager
@@ -42,26 +38,12 @@ async def endless_gateway(
         yield service
 
 
-def endless(backend: LocalBackend) -> LocalBackend:
+def endless(backend: Backend) -> LocalBackend:
     """``backend``, to which no token is the end of a text any more."""
+    assert isinstance(backend, LocalBackend)
     backend.vocabulary = dataclasses.replace(backend.vocabulary, end_ids=frozenset())
     return backend
 
 
-def main() -> NoReturn:
-    """Serve until SIGTERM."""
-    settings = GatewaySettings.read()
-    load = backend_loader(settings)
-
-    def load_endless() -> LocalBackend:
-        backend = load()
-        assert isinstance(backend, LocalBackend)
-        return endless(backend)
-
-    configure_logging(settings.log_level, settings.log_format)
-    app = create_app(load_endless, ToolRegistry.load(), settings)
-    serve(app, settings.host, settings.port, drain_seconds=settings.drain_seconds)
-
-
 if __name__ == "__main__":
-    main()
+    main(endless)
