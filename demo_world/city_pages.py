@@ -5,13 +5,11 @@ from functools import cache
 from math import asin, cos, radians, sin, sqrt
 from typing import Final
 
-from demo_world.geography import City, Country, cities, countries_by_code
-from demo_world.page import PATTERNS, Page, listed, phrase
+from demo_world.geography import City, cities, countries_by_code
+from demo_world.page import Page, Sayings, listed
 from demo_world.titles import city_titles, fold
 
 _EARTH_RADIUS_KM: Final = 6371.0
-
-_SAID: Final = PATTERNS["city"]
 
 
 def city_pages() -> Iterator[Page]:
@@ -38,48 +36,30 @@ def capital_cities() -> dict[str, City]:
 
 
 def _page(city: City, title: str, rank: int, larger: City | None) -> Page:
-    country = countries_by_code()[city.country_code]
+    say, country = Sayings(title, "city"), countries_by_code()[city.country_code]
     place = f"{city.region}, {country.name}" if city.region else country.in_text
-    is_capital = capital_cities().get(city.country_code) is city
-    lead = phrase(
-        title,
-        "lead",
-        _SAID["capital_lead" if is_capital else "lead"],
-        name=city.name,
-        place=place,
-        country=country.in_text,
-        population=f"{city.population:,}",
-    )
+    capital = capital_cities().get(city.country_code)
+    lead = "capital_lead" if capital is city else "lead"
+    people = f"{city.population:,}"
+    first = [say("lead", lead, name=city.name, place=place, country=country.in_text, population=people)]
     if larger is None:
-        standing = phrase(title, "standing", _SAID["largest"], country=country.in_text)
+        first.append(say("standing", "largest", country=country.in_text))
     else:
-        standing = phrase(
-            title, "standing", _SAID["ranked"], country=country.in_text, rank=f"{rank:,}", larger=larger.name
-        )
+        first.append(say("standing", "ranked", country=country.in_text, rank=f"{rank:,}", larger=larger.name))
+    latitude, longitude = city.coordinates
+    location = [say("position", latitude=latitude, longitude=longitude)]
+    if capital is not None and capital is not city:
+        location.append(say("distance", capital=capital.name, distance=f"{round(distance_km(city, capital)):,}"))
+    everyday = [say("clocks", timezone=city.timezone)]
+    if country.currency_name:
+        everyday.append(say("money", currency=country.currency_name))
+    if country.languages:
+        everyday.append(say("tongues", languages=listed(country.languages[:4])))
     return Page(
         title=title,
-        lead=(f"{lead} {standing}", _location(city, title), _everyday(city, country, title)),
+        lead=(" ".join(first), " ".join(location), " ".join(everyday)),
         categories=(f"Cities in {country.in_text}", *((f"Cities in {city.region}",) if city.region else ())),
     )
-
-
-def _location(city: City, title: str) -> str:
-    latitude, longitude = city.coordinates
-    sentences = [phrase(title, "position", _SAID["position"], latitude=latitude, longitude=longitude)]
-    capital = capital_cities().get(city.country_code)
-    if capital is not None and capital is not city:
-        distance = f"{round(distance_km(city, capital)):,}"
-        sentences.append(phrase(title, "distance", _SAID["distance"], capital=capital.name, distance=distance))
-    return " ".join(sentences)
-
-
-def _everyday(city: City, country: Country, title: str) -> str:
-    sentences = [phrase(title, "clocks", _SAID["clocks"], timezone=city.timezone)]
-    if country.currency_name:
-        sentences.append(phrase(title, "money", _SAID["money"], currency=country.currency_name))
-    if country.languages:
-        sentences.append(phrase(title, "tongues", _SAID["tongues"], languages=listed(country.languages[:4])))
-    return " ".join(sentences)
 
 
 def distance_km(start: City, end: City) -> float:

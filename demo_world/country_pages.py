@@ -1,7 +1,6 @@
 """Pages about continents, countries and their parts."""
 
 from collections.abc import Iterator
-from itertools import groupby
 from typing import Final
 
 from demo_world.culture import public_holidays
@@ -16,17 +15,15 @@ from demo_world.geography import (
     continents,
     counties,
     countries,
+    grouped,
     states,
     subdivisions,
     with_article,
 )
-from demo_world.page import PATTERNS, Page, bullets, listed, phrase
+from demo_world.page import Page, Sayings, bullets, listed
 from demo_world.titles import city_titles, country_titles, county_titles, state_titles, subdivision_titles
 
 _LISTED_CITIES: Final = 10
-
-_SAID: Final = PATTERNS["country"]
-_PART: Final = PATTERNS["part"]
 
 
 def continent_pages() -> Iterator[Page]:
@@ -37,38 +34,18 @@ def continent_pages() -> Iterator[Page]:
 
 def country_pages() -> Iterator[Page]:
     """A page for each country, by name; Antarctica has its page as a continent."""
-    titles = country_titles()
-    homes: dict[str, list[City]] = {}
-    for city in cities():
-        homes.setdefault(city.country_code, []).append(city)
-    parts = {code: list(rows) for code, rows in groupby(subdivisions(), lambda part: part.country_code)}
-    holidays = {code: list(days) for code, days in groupby(public_holidays(), lambda day: day.country_code)}
+    homes = grouped(cities(), lambda city: city.country_code)
+    parts = grouped(subdivisions(), lambda part: part.country_code)
+    with_holidays = {holiday.country_code for holiday in public_holidays()}
     for country in countries():
-        if country.code not in titles:
-            continue
-        sections = [
-            ("Cities", _largest_cities(homes.get(country.code, []))),
-            ("Money", _money(country)),
-            ("Languages", _languages(country)),
-            ("Neighbours", _borders(country)),
-            ("Codes", (_codes(country),)),
-            ("Subdivisions", _parts(country, parts.get(country.code, []))),
-            ("Holidays", (f"See Public holidays in {country.in_text}.",) if country.code in holidays else ()),
-        ]
-        yield Page(
-            title=country.name,
-            lead=(_country_lead(country),),
-            sections=tuple((heading, lines) for heading, lines in sections if lines),
-            categories=(f"Countries and territories in {country.continent}",),
-        )
+        if country.code in country_titles():
+            found = homes.get(country.code, []), parts.get(country.code, [])
+            yield _country(country, *found, country.code in with_holidays)
 
 
 def state_pages() -> Iterator[Page]:
     """A page for each US state that has cities in the gazetteer, by name."""
-    homes: dict[str, list[City]] = {}
-    for city in cities():
-        if city.country_code == "US" and city.region is not None:
-            homes.setdefault(city.region, []).append(city)
+    homes = grouped((city for city in cities() if city.country_code == "US"), lambda city: city.region)
     for state in states():
         if state.name in homes:
             yield _state(state, homes[state.name])
@@ -91,125 +68,94 @@ def subdivision_pages() -> Iterator[Page]:
 
 
 def _continent(continent: Continent) -> Page:
-    members = [country.name for country in countries() if country.continent == continent.name]
-    largest = sorted(
-        (country for country in countries() if country.continent == continent.name),
-        key=lambda country: (-country.area_km2, country.name),
-    )
+    members = [country for country in countries() if country.continent == continent.name]
+    largest = min(members, key=lambda country: (-country.area_km2, country.name))
     return Page(
         title=continent.name,
         lead=(
             f"{continent.name} is a continent with a population of {continent.population:,}. "
-            f"By area its largest country is {largest[0].in_text}.",
+            f"By area its largest country is {largest.in_text}.",
         ),
-        sections=(("Countries and territories", bullets(members)),),
+        sections=(("Countries and territories", bullets(country.name for country in members)),),
         categories=("Continents",),
     )
 
 
-def _country_lead(country: Country) -> str:
+def _country(country: Country, homes: list[City], parts: list[Subdivision], has_holidays: bool) -> Page:
+    say, name = Sayings(country.name, "country"), country.in_text
     known = "lead_with_capital" if country.capital else "lead"
-    lead = phrase(
-        country.name,
-        "lead",
-        _SAID[known if country.population else "uninhabited"],
-        name=_sentence_start(country.in_text),
-        continent=country.continent,
-        capital=country.capital,
-        population=f"{country.population:,}",
-    )
-    if not country.area_km2:
-        return lead
-    area = phrase(country.name, "area", _SAID["area"], area=f"{country.area_km2:,}")
-    return f"{lead} {area}"
-
-
-def _largest_cities(homes: list[City]) -> tuple[str, ...]:
-    titles = city_titles()
-    named = [city for city in homes if city.key in titles][:_LISTED_CITIES]
-    if not named:
-        return ()
-    return ("The largest cities by inhabitants:", *bullets(f"{city.name}: {city.population:,}" for city in named))
-
-
-def _money(country: Country) -> tuple[str, ...]:
-    if not country.currency_name:
-        return ()
-    sentence = phrase(
-        country.name,
-        "currency",
-        _SAID["currency"],
-        country=country.in_text,
-        currency=country.currency_name,
-        code=country.currency_code,
-    )
-    return (_sentence_start(sentence),)
-
-
-def _languages(country: Country) -> tuple[str, ...]:
-    if not country.languages:
-        return ()
-    values = {"country": country.in_text, "languages": listed(country.languages)}
-    return (_sentence_start(phrase(country.name, "languages", _SAID["languages"], **values)),)
-
-
-def _borders(country: Country) -> tuple[str, ...]:
-    if not country.neighbours:
-        return (_sentence_start(f"{country.in_text} has no neighbours by land."),)
-    neighbours = listed([with_article(name) for name in country.neighbours])
-    sentence = phrase(country.name, "neighbours", _SAID["neighbours"], country=country.in_text, neighbours=neighbours)
-    return (_sentence_start(sentence),)
-
-
-def _codes(country: Country) -> str:
-    sentences = [
-        phrase(country.name, "codes", _SAID["codes"], country=country.in_text, code=country.code, code3=country.code3)
-    ]
+    lead = [
+        say(
+            "lead", known if country.population else "uninhabited", name=_sentence_start(name),
+            continent=country.continent, capital=country.capital, population=f"{country.population:,}",
+        )
+    ]  # fmt: skip
+    if country.area_km2:
+        lead.append(say("area", area=f"{country.area_km2:,}"))
+    sections: list[tuple[str, tuple[str, ...]]] = []
+    if named := [city for city in homes if city.key in city_titles()][:_LISTED_CITIES]:
+        sections.append(("Cities", ("The largest cities by inhabitants:", *_inhabitants(named))))
+    if country.currency_name:
+        money = say("currency", country=name, currency=country.currency_name, code=country.currency_code)
+        sections.append(("Money", (money,)))
+    if country.languages:
+        sections.append(("Languages", (say("languages", country=name, languages=listed(country.languages)),)))
+    neighbours = [with_article(neighbour) for neighbour in country.neighbours]
+    borders = say("neighbours", country=name, neighbours=listed(neighbours)) if neighbours else None
+    sections.append(("Neighbours", (borders or f"{name} has no neighbours by land.",)))
+    codes = [_sentence_start(say("codes", country=name, code=country.code, code3=country.code3))]
     if country.tld:
-        sentences.append(f"Its internet domain is {country.tld}.")
+        codes.append(f"Its internet domain is {country.tld}.")
     if country.phone_code:
-        sentences.append(f"Telephone numbers start with +{country.phone_code}.")
-    return " ".join(_sentence_start(sentence) for sentence in sentences)
+        codes.append(f"Telephone numbers start with +{country.phone_code}.")
+    sections.append(("Codes", (" ".join(codes),)))
+    if top := [part.name for part in parts if part.parent is None]:
+        counted = f"{name} has {len(top)} top-level subdivisions in ISO 3166-2, among them {listed(top[:12])}."
+        sections.append(("Subdivisions", (counted,)))
+    if has_holidays:
+        sections.append(("Holidays", (f"See Public holidays in {name}.",)))
+    return Page(
+        title=country.name,
+        lead=(" ".join(lead),),
+        sections=tuple((heading, (_sentence_start(first), *rest)) for heading, (first, *rest) in sections),
+        categories=(f"Countries and territories in {country.continent}",),
+    )
 
 
-def _parts(country: Country, parts: list[Subdivision]) -> tuple[str, ...]:
-    if not parts:
-        return ()
-    names = [part.name for part in parts if part.parent is None]
-    counted = f"{_sentence_start(country.in_text)} has {len(names)} top-level subdivisions in ISO 3166-2"
-    return (f"{counted}, among them {listed(names[:12])}.",) if names else ()
+def _inhabitants(homes: list[City]) -> tuple[str, ...]:
+    return bullets(f"{city.name}: {city.population:,}" for city in homes)
 
 
 def _state(state: State, homes: list[City]) -> Page:
     title = state_titles()[state.code]
     own_counties = [county.name for county in counties() if county.state == state.name]
     largest = homes[0]
-    lead = phrase(
-        title, "lead", _PART["state"], name=state.name, city=largest.name, population=f"{largest.population:,}"
-    )
     if state.code == "DC":
         lead = f"{state.name} is the federal district of the United States; its city is {largest.name}."
+    else:
+        people = f"{largest.population:,}"
+        lead = Sayings(title, "part")("lead", "state", name=state.name, city=largest.name, population=people)
+    counted = f"{len(own_counties)} counties or equal units" if own_counties else "no counties"
     return Page(
         title=title,
         lead=(f"{lead} Its postal abbreviation is {state.code}.",),
         sections=(
-            ("Cities", bullets(f"{city.name}: {city.population:,}" for city in homes[:_LISTED_CITIES])),
-            ("Counties", (f"{state.name} has {len(own_counties)} counties or equal units.",))
-            if own_counties
-            else ("Counties", (f"{state.name} has no counties.",)),
+            ("Cities", _inhabitants(homes[:_LISTED_CITIES])),
+            ("Counties", (f"{state.name} has {counted}.",)),
         ),
         categories=("States of the United States",),
     )
 
 
 def _county(county: County, title: str) -> Page:
-    lead = phrase(title, "lead", _PART["county"], name=county.name, state=county.state, fips=county.fips)
+    lead = Sayings(title, "part")("lead", "county", name=county.name, state=county.state, fips=county.fips)
     return Page(title=title, lead=(lead,), categories=(f"Counties of {county.state}",))
 
 
 def _subdivision(part: Subdivision, title: str) -> Page:
     country = with_article(part.country)
-    lead = phrase(title, "lead", _PART["subdivision"], name=part.name, country=country, kind=part.kind, code=part.code)
+    say = Sayings(title, "part")
+    lead = say("lead", "subdivision", name=part.name, country=country, kind=part.kind, code=part.code)
     lead = f"{lead} It is a part of {part.parent}." if part.parent else lead
     return Page(title=title, lead=(lead,), categories=(f"Subdivisions of {country}",))
 

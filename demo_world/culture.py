@@ -14,7 +14,7 @@ from babel import Locale
 from babel.core import UnknownLocaleError, get_global
 from babel.numbers import get_currency_name, get_currency_precision, get_currency_symbol
 
-from demo_world.geography import Country, countries, countries_by_code, language_name
+from demo_world.geography import countries, countries_by_code, grouped, language_name
 
 _ENGLISH: Final = Locale("en")
 MONTHS: Final = tuple(str(name) for name in _ENGLISH.months["format"]["wide"].values())
@@ -83,27 +83,21 @@ def languages() -> tuple[Language, ...]:
 @cache
 def currencies() -> tuple[Currency, ...]:
     """Every currency that a country of the gazetteer uses, by code."""
-    users: dict[str, list[Country]] = {}
-    for country in countries():
-        if country.currency_code:
-            users.setdefault(country.currency_code, []).append(country)
-    found = []
-    for code in sorted(users):
-        row = pycountry.currencies.get(alpha_3=code)
-        if row is None:
-            continue
-        found.append(
-            Currency(
-                code=code,
-                number=row.numeric,
-                name=get_currency_name(code, locale=_ENGLISH),
-                plural=get_currency_name(code, count=2, locale=_ENGLISH),
-                symbol=get_currency_symbol(code, locale=_ENGLISH),
-                decimals=get_currency_precision(code),
-                countries=tuple(country.name for country in users[code]),
-            )
+    users = grouped(countries(), lambda country: country.currency_code or "")
+    rows = {code: pycountry.currencies.get(alpha_3=code) for code in sorted(users) if code}
+    return tuple(
+        Currency(
+            code=code,
+            number=row.numeric,
+            name=get_currency_name(code, locale=_ENGLISH),
+            plural=get_currency_name(code, count=2, locale=_ENGLISH),
+            symbol=get_currency_symbol(code, locale=_ENGLISH),
+            decimals=get_currency_precision(code),
+            countries=tuple(country.name for country in users[code]),
         )
-    return tuple(found)
+        for code, row in rows.items()
+        if row is not None
+    )
 
 
 @cache

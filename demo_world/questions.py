@@ -16,8 +16,9 @@ from typing import Any, Final, Generic, Literal, TypeVar
 from demo_world import facts
 from demo_world.city_pages import capital_cities, distance_km
 from demo_world.culture import MONTHS
+from demo_world.geography import grouped
 from demo_world.relations import RELATIONS, Fact
-from demo_world.splits import is_held_out, stable_hash
+from demo_world.splits import on_side, stable_hash
 from demo_world.titles import (
     city_titles,
     country_titles,
@@ -82,11 +83,8 @@ def phrasings(relation: str, *, held_out: bool) -> tuple[str, ...]:
     Raises:
         KeyError: there is no such relation.
     """
-    return tuple(
-        phrasing
-        for phrasing in RELATIONS[relation].questions
-        if is_held_out("question phrasing", phrasing, percent=HELD_OUT_PHRASINGS_PERCENT) is held_out
-    )
+    known = RELATIONS[relation].questions
+    return on_side("question phrasing", known, held_out=held_out, percent=HELD_OUT_PHRASINGS_PERCENT)
 
 
 def draw_fact(rng: random.Random, *, held_out: bool) -> Fact:
@@ -113,46 +111,33 @@ def _draw(rng: random.Random, *, held_out: bool, held_out_phrasing: bool) -> Que
 
 @cache
 def _side(kind: _Kind[Any], held_out: bool) -> tuple[Any, ...]:
-    return tuple(thing for thing in kind.things() if is_held_out(kind.name, kind.key(thing)) is held_out)
+    return on_side(kind.name, kind.things(), held_out=held_out, key=kind.key)
 
 
 @cache
 def _ranks() -> dict[str, int]:
     """Each city's place among its country's by inhabitants, by key."""
-    seen: dict[str, int] = {}
-    ranks = {}
-    for city in facts.cities():
-        ranks[city.key] = seen[city.country_code] = seen.get(city.country_code, 0) + 1
-    return ranks
+    by_country = grouped(facts.cities(), lambda city: city.country_code).values()
+    return {city.key: rank for own in by_country for rank, city in enumerate(own, start=1)}
 
 
 def _city_fact(rng: random.Random, city: facts.City) -> Fact:
     title = city_titles()[city.key]
     country = facts.countries_by_code()[city.country_code]
     capital = capital_cities().get(city.country_code)
-    relation = rng.choices(
-        ("population", "place", "time zone", "currency", "rank", "distance", "coordinates"), (7, 4, 3, 2, 1, 1, 1)
-    )[0]
-    answer = ""
-    match relation:
-        case "population":
-            answer = f"{city.population:,}"
-        case "place":
-            # A capital's page names no region.
-            region = None if city is capital else city.region
-            answer = f"{region}, {country.name}" if region else country.in_text
-        case "time zone":
-            answer = city.timezone
-        case "currency":
-            answer = country.currency_name or ""
-        case "rank":
-            rank = _ranks()[city.key]
-            answer = f"{rank:,}" if rank > 1 else ""
-        case "distance":
-            answer = f"{round(distance_km(city, capital)):,}" if capital and city is not capital else ""
-        case "coordinates":
-            answer = ", ".join(city.coordinates)
-    return Fact(title, title, f"city {relation}", answer)
+    region = None if city is capital else city.region  # a capital's page names no region
+    rank = _ranks()[city.key]
+    answers = {
+        "population": f"{city.population:,}",
+        "place": f"{region}, {country.name}" if region else country.in_text,
+        "time zone": city.timezone,
+        "currency": country.currency_name or "",
+        "rank": f"{rank:,}" if rank > 1 else "",
+        "distance": f"{round(distance_km(city, capital)):,}" if capital and city is not capital else "",
+        "coordinates": ", ".join(city.coordinates),
+    }
+    relation = rng.choices(tuple(answers), (7, 4, 3, 2, 1, 1, 1))[0]
+    return Fact(title, title, f"city {relation}", answers[relation])
 
 
 def _country_fact(rng: random.Random, country: facts.Country) -> Fact:
@@ -214,9 +199,7 @@ def _currency_fact(rng: random.Random, currency: facts.Currency) -> Fact:
 
 def _holidays() -> list[facts.Holiday]:
     """Holidays that fall on one day of the year in their country."""
-    named: dict[tuple[str, str], list[facts.Holiday]] = {}
-    for holiday in facts.public_holidays():
-        named.setdefault((holiday.country, holiday.name), []).append(holiday)
+    named = grouped(facts.public_holidays(), lambda holiday: (holiday.country, holiday.name))
     return [days[0] for days in named.values() if len(days) == 1]
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import Final
 
-from demo_world.splits import is_held_out
+from demo_world.splits import on_side
 from demo_world.tables import read
 
 
@@ -66,11 +66,7 @@ def statements(name: str, *, held_out: bool) -> tuple[str, ...]:
     Raises:
         KeyError: there is no such relation.
     """
-    return tuple(
-        clause
-        for clause in RELATIONS[name].statements
-        if is_held_out("phrasing", statement_key(name, clause)) is held_out
-    )
+    return on_side("phrasing", RELATIONS[name].statements, held_out=held_out, key=partial(statement_key, name))
 
 
 def statement_key(name: str, statement: str) -> str:

@@ -5,8 +5,11 @@ through another. So the question is answered here by a stable hash of the thing 
 and no state.
 """
 
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypeVar
+
+ThingT = TypeVar("ThingT")
 
 SEED: Final = "toolformer-demo-world-1"
 HELD_OUT_PERCENT: Final = 10.0
@@ -28,6 +31,18 @@ def is_held_out(kind: str, key: str | int, *, percent: float = HELD_OUT_PERCENT)
     if not 0.0 <= percent <= 100.0:
         raise ValueError(f"percent is {percent}: give a share from 0 to 100")
     return stable_hash(kind, str(key)) % _BUCKETS < percent / 100.0 * _BUCKETS
+
+
+def on_side(
+    kind: str,
+    things: Iterable[ThingT],
+    *,
+    held_out: bool,
+    key: Callable[[ThingT], str] = str,
+    percent: float = HELD_OUT_PERCENT,
+) -> tuple[ThingT, ...]:
+    """Those of `things` on one side of the split, in order; `key` gives the stable key of one."""
+    return tuple(thing for thing in things if is_held_out(kind, key(thing), percent=percent) is held_out)
 
 
 def stable_hash(*parts: str) -> int:

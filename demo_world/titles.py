@@ -7,7 +7,7 @@ then a city that dwarfs the others; the rest get what tells them apart: `Springf
 
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
@@ -18,6 +18,7 @@ from demo_world.geography import (
     continents,
     counties,
     countries,
+    grouped,
     states,
     subdivisions,
 )
@@ -49,7 +50,7 @@ def city_titles() -> dict[str, str]:
     taken = {fold(continent.name) for continent in continents()}
     taken |= {fold(title) for title in (*country_titles().values(), *state_titles().values())}
     titles: dict[str, str] = {}
-    for namesakes in _namesakes():
+    for namesakes in grouped(cities(), lambda city: fold(city.name)).values():  # the most populous first
         first, *others = namesakes
         bare = fold(first.name) not in taken
         dwarfs = not others or first.population >= _DWARFS * others[0].population
@@ -122,14 +123,6 @@ def _shared_names() -> Counter[str]:
     bearers += (language.name for language in languages())
     bearers += currency_titles().values()
     return Counter(fold(name) for name in bearers)
-
-
-def _namesakes() -> Iterator[Sequence[City]]:
-    """Cities in groups of one folded name, the most populous first."""
-    groups: dict[str, list[City]] = {}
-    for city in cities():
-        groups.setdefault(fold(city.name), []).append(city)
-    yield from groups.values()
 
 
 def _placed(city: City, namesakes: Sequence[City]) -> str:

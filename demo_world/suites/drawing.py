@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache
 
 from demo_world.articles.chains import chain
-from demo_world.splits import is_held_out
 from demo_world.texts import calculator, calendar
 from demo_world.texts.numbers import rounded
 from demo_world.texts.patterns import CALL_MARK, Slots, capitalise
@@ -63,7 +62,7 @@ def date_question(rng: random.Random, *, held_out_phrasing: bool) -> Item:
 
 def word_problem(rng: random.Random, *, held_out_phrasing: bool) -> Item:
     """A situation with held-out numbers, and the question that it asks."""
-    scene = rng.choice(_scenes(held_out_phrasing))
+    scene = rng.choice(calculator.scenes(held_out=held_out_phrasing))
     numbers, value = calculator.draw_operands(rng, scene, held_out=True)
     answer = rounded(value)
     slots = Slots(rng, numbers | {"answer": answer})
@@ -99,11 +98,6 @@ def _asked(held_out: bool) -> tuple[_Asked, ...]:
     return tuple(
         (statement, question, calendar.PARTS[kind.part])
         for kind in calendar.KINDS
-        for statement, question in kind.statements
-        if question and "{other" not in statement and is_held_out("phrasing", f"calendar, {statement}") is held_out
+        for statement, question in calendar.statements(kind, held_out=held_out)
+        if question and "{other" not in statement
     )
-
-
-@cache
-def _scenes(held_out: bool) -> tuple[calculator.Scene, ...]:
-    return tuple(scene for scene in calculator.SCENES if is_held_out("phrasing", scene.situation) is held_out)

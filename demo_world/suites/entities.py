@@ -12,8 +12,7 @@ from demo_world.relations import Fact, statements
 from demo_world.suites.drawing import Item
 from demo_world.texts import asking, searching
 from demo_world.texts.numbers import draw_number
-from demo_world.texts.patterns import CALL_MARK, Slots, capitalise_pattern, compose
-from demo_world.texts.searching import city_pool
+from demo_world.texts.patterns import CALL_MARK, capitalise_pattern, compose
 
 _FRAMED_SHARE: Final = 0.5
 
@@ -28,9 +27,8 @@ def fact(rng: random.Random, *, held_out_phrasing: bool) -> Item:
             break
     frame = rng.choice(WORDING.fact_frames) if rng.random() < _FRAMED_SHARE else "{statement}."
     pattern = capitalise_pattern(compose(frame, {"statement": rng.choice(stated)}))
-    neighbour = rng.choice(city_pool(held_out=False)).name
-    given = {"entity": known.entity, "neighbour": neighbour, "d": draw_number(rng, "d", held_out=False)}
-    slots = Slots(rng, given | {"answer": known.answer})
+    slots = searching.fact_slots(rng, known)
+    slots["d"], slots["answer"] = draw_number(rng, "d", held_out=False), known.answer
     before, after = pattern.format_map(slots).split(CALL_MARK)
     question = questions.ask(asked[0].subject, known)
     return Item(

@@ -12,18 +12,8 @@ from typing import Final
 
 from demo_world import questions
 from demo_world.relations import OPENINGS, RELATIONS, TAILS, statement_key, statements
-from demo_world.texts.patterns import (
-    REGISTERS,
-    Known,
-    Phrasing,
-    Slots,
-    capitalise_pattern,
-    compose,
-    looked_up,
-    render,
-    surround,
-)
-from demo_world.texts.searching import city_pool
+from demo_world.texts.patterns import REGISTERS, Known, Phrasing, capitalise_pattern, looked_up, render, surround, told
+from demo_world.texts.searching import fact_slots
 from demo_world.texts.text import CallSlot, Text
 
 TOOL: Final = "QA"
@@ -35,14 +25,7 @@ _ASKED_SHARE: Final = 0.6
 def asked_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str], ...]:
     """The whole questions about a relation on one side of the split; ``subject`` is what the tool is asked."""
     return tuple(
-        Phrasing(
-            f"question, {phrasing}",
-            phrasing,
-            tuple(
-                capitalise_pattern(compose(register, {"question": capitalise_pattern(phrasing)}))
-                for register in REGISTERS.asking
-            ),
-        )
+        Phrasing(f"question, {phrasing}", phrasing, told(REGISTERS.asking, question=capitalise_pattern(phrasing)))
         for phrasing in questions.phrasings(relation, held_out=held_out)
         if phrasing.endswith("?")
     )
@@ -63,10 +46,7 @@ def stated_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str], .
 
 def question_text(rng: random.Random, *, held_out_values: bool = False, held_out_phrasing: bool = False) -> Text:
     """A text with one question to the question answering service, its entity and its phrasing from the wanted sides
-    of the split.
-
-    A neighbour that is named beside the entity is a trainable one.
-    """
+    of the split."""
     family = asked_phrasings if rng.random() < _ASKED_SHARE else stated_phrasings
     while True:
         fact = questions.draw_fact(rng, held_out=held_out_values)
@@ -74,7 +54,5 @@ def question_text(rng: random.Random, *, held_out_values: bool = False, held_out
             break
     phrasing = rng.choice(known)
     pattern = surround(rng, rng.choice(phrasing.patterns), OPENINGS, TAILS)
-    neighbour = rng.choice(city_pool(held_out=False)).name
-    slots = Slots(rng, {"entity": fact.entity, "neighbour": neighbour})
     call = CallSlot(TOOL, questions.ask(phrasing.subject, fact))
-    return render(pattern, slots, Known(call, fact.answer), phrasing.key)
+    return render(pattern, fact_slots(rng, fact), Known(call, fact.answer), phrasing.key)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache
 from typing import Final, Literal
 
-from demo_world.splits import is_held_out
+from demo_world.splits import on_side
 from demo_world.tables import read
 from demo_world.texts.numbers import NUMBER, draw_number, number_is_held_out, rounded, value_of
 from demo_world.texts.patterns import REGISTERS, Known, Phrasing, Slots, compose, render, surround
@@ -64,22 +64,27 @@ DIRECT: Final = _TABLE.direct
 
 
 @cache
-def scene_phrasings(*, held_out: bool) -> tuple[Phrasing[Problem], ...]:
+def scenes(*, held_out: bool) -> tuple[Scene, ...]:
     """The situations on one side of the split; a situation is held out in all its registers."""
+    return on_side("phrasing", SCENES, held_out=held_out, key=lambda scene: scene.situation)
+
+
+@cache
+def scene_phrasings(*, held_out: bool) -> tuple[Phrasing[Problem], ...]:
+    """The same situations, told in every register."""
     found: list[Phrasing[Problem]] = []
-    for scene in SCENES:
+    for scene in scenes(held_out=held_out):
         parts = {"situation": scene.situation, "question": scene.question, "conclusion": scene.conclusion}
         patterns = tuple(compose(register, parts) for register in REGISTERS.scene)
         found.append(Phrasing(scene.situation, scene, patterns))
-    return _on_side(found, held_out=held_out)
+    return tuple(found)
 
 
 @cache
 def direct_phrasings(*, held_out: bool) -> tuple[Phrasing[Problem], ...]:
     """The patterns of plain arithmetic on one side of the split."""
-    return _on_side(
-        [Phrasing(pattern, Problem(expression), (pattern,)) for expression, pattern in DIRECT], held_out=held_out
-    )
+    direct = on_side("phrasing", DIRECT, held_out=held_out, key=lambda row: row[1])
+    return tuple(Phrasing(pattern, Problem(expression), (pattern,)) for expression, pattern in direct)
 
 
 def calculator_text(rng: random.Random, *, held_out_values: bool = False, held_out_phrasing: bool = False) -> Text:
@@ -114,7 +119,3 @@ def draw_operands(rng: random.Random, problem: Problem, *, held_out: bool) -> tu
         value = value_of(problem.expression.format_map(numbers))
         if _SMALLEST_VALUE <= value < _LARGEST_VALUE:
             return numbers, value
-
-
-def _on_side(phrasings: list[Phrasing[Problem]], *, held_out: bool) -> tuple[Phrasing[Problem], ...]:
-    return tuple(phrasing for phrasing in phrasings if is_held_out("phrasing", phrasing.key) is held_out)

@@ -10,19 +10,9 @@ from functools import cache
 from typing import Final
 
 from demo_world.culture import MONTHS
-from demo_world.splits import is_held_out
+from demo_world.splits import is_held_out, on_side
 from demo_world.tables import read
-from demo_world.texts.patterns import (
-    REGISTERS,
-    VOCABULARY,
-    Known,
-    Phrasing,
-    Slots,
-    capitalise_pattern,
-    compose,
-    render,
-    surround,
-)
+from demo_world.texts.patterns import REGISTERS, VOCABULARY, Known, Phrasing, Slots, render, surround, told
 from demo_world.texts.text import CallSlot, Text
 
 TOOL: Final = "Calendar"
@@ -77,22 +67,21 @@ PARTS: Final[Mapping[str, DatePart]] = {
 """The parts of a date that texts name."""
 
 
+def statements(kind: DateKind, *, held_out: bool) -> tuple[tuple[str, str], ...]:
+    """The kind's statements with their questions on one side of the split."""
+    return on_side("phrasing", kind.statements, held_out=held_out, key=lambda row: f"calendar, {row[0]}")
+
+
 @cache
 def phrasings(*, held_out: bool) -> tuple[tuple[int, tuple[Phrasing[DatePart], ...]], ...]:
     """Weight and phrasings of each kind of question on one side of the split; kinds with none there are left out."""
     sides = []
     for kind in KINDS:
         found = []
-        for statement, question in kind.statements:
-            patterns = [
-                capitalise_pattern(compose(register, {"statement": statement})) for register in REGISTERS.statement
-            ]
-            if question:
-                parts = {"statement": statement, "question": question}
-                patterns += [capitalise_pattern(compose(register, parts)) for register in REGISTERS.question]
-            key = f"calendar, {statement}"
-            if is_held_out("phrasing", key) is held_out:
-                found.append(Phrasing(key, PARTS[kind.part], tuple(patterns)))
+        for statement, question in statements(kind, held_out=held_out):
+            registers = (*REGISTERS.statement, *(REGISTERS.question if question else ()))
+            patterns = told(registers, statement=statement, question=question)
+            found.append(Phrasing(f"calendar, {statement}", PARTS[kind.part], patterns))
         if found:
             sides.append((kind.weight, tuple(found)))
     return tuple(sides)

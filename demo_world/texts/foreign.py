@@ -9,7 +9,7 @@ from functools import cache
 from typing import Final
 
 from demo_world.phrases import LANGUAGES, Phrase, draw_composition
-from demo_world.splits import is_held_out
+from demo_world.splits import on_side
 from demo_world.tables import read
 from demo_world.texts.patterns import Known, Slots, capitalise_pattern, render, surround
 from demo_world.texts.text import CallSlot, Text
@@ -31,13 +31,13 @@ _TABLE: Final = read("foreign", _Table)
 @cache
 def quotes(*, held_out: bool) -> tuple[str, ...]:
     """How a foreign sentence is quoted, on one side of the split."""
-    return _on_side(_TABLE.quotes, held_out=held_out)
+    return on_side("phrasing", _TABLE.quotes, held_out=held_out)
 
 
 @cache
 def englishes(*, held_out: bool) -> tuple[str, ...]:
     """How its English is introduced, on one side of the split."""
-    return _on_side(_TABLE.englishes, held_out=held_out)
+    return on_side("phrasing", _TABLE.englishes, held_out=held_out)
 
 
 def draw_phrase(rng: random.Random, *, held_out: bool) -> Phrase:
@@ -58,7 +58,3 @@ def translation_text(rng: random.Random, *, held_out_values: bool = False, held_
     slots = Slots(rng, {"foreign": phrase.text})
     known = Known(CallSlot(TOOL, phrase.text), phrase.english.removesuffix("."))
     return render(pattern, slots, known, quote)
-
-
-def _on_side(patterns: tuple[str, ...], *, held_out: bool) -> tuple[str, ...]:
-    return tuple(pattern for pattern in patterns if is_held_out("phrasing", pattern) is held_out)

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from demo_world.splits import is_held_out
 from demo_world.tables import read
-from demo_world.texts.calculator import SCENES
+from demo_world.texts.calculator import scenes
 from demo_world.texts.calendar import draw_date, long_date
 from demo_world.texts.foreign import draw_phrase
 from demo_world.texts.numbers import draw_number
@@ -39,8 +38,7 @@ _ECHO_SHARE: Final = 0.4
 @cache
 def openings() -> tuple[str, ...]:
     """First sentences: the narration's own, and the trainable situations that calculator texts tell."""
-    situations = (scene.situation for scene in SCENES if not is_held_out("phrasing", scene.situation))
-    return (*_TABLE.openings, *(f"{capitalise_pattern(situation)}." for situation in situations))
+    return (*_TABLE.openings, *(f"{capitalise_pattern(scene.situation)}." for scene in scenes(held_out=False)))
 
 
 def narration_text(rng: random.Random) -> Text:
@@ -50,12 +48,10 @@ def narration_text(rng: random.Random) -> Text:
     numbers = {slot: draw_number(rng, slot, held_out=False) for slot in _NUMBER_SLOTS}
     cities = rng.sample(city_pool(held_out=False), 3)
     given = numbers | {
-        "city": cities[0].name,
-        "city2": cities[1].name,
-        "city3": cities[2].name,
+        "city": cities[0].name, "city2": cities[1].name, "city3": cities[2].name,
         "date": long_date(draw_date(rng, held_out=False)),
         "foreign": draw_phrase(rng, held_out=False).text,
         "foreign2": draw_phrase(rng, held_out=False).text,
-    }
+    }  # fmt: skip
     plain = " ".join((opening, *continuations)).format_map(Slots(rng, given))
     return Text((plain,), phrasing=opening)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 import random
 import string
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -103,10 +103,14 @@ def compose(register: str, parts: Mapping[str, str]) -> str:
     return pattern.replace(f" {CALL_MARK}", CALL_MARK)  # a part may begin with its call
 
 
+def told(registers: Iterable[str], **parts: str) -> tuple[str, ...]:
+    """The whole patterns of ``parts`` as they open a sentence, one a register."""
+    return tuple(capitalise_pattern(compose(register, parts)) for register in registers)
+
+
 def looked_up(statement: str) -> tuple[str, ...]:
     """The whole patterns in which a statement is told that can be looked up, one a register."""
-    registers = (*REGISTERS.statement, *REGISTERS.looked_up)
-    return tuple(capitalise_pattern(compose(register, {"statement": statement})) for register in registers)
+    return told((*REGISTERS.statement, *REGISTERS.looked_up), statement=statement)
 
 
 def surround(rng: random.Random, pattern: str, preludes: Sequence[str], tails: Sequence[str]) -> str:

@@ -6,7 +6,7 @@ A fact that is asked for in a question is :mod:`demo_world.texts.asking`'s, and 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
@@ -19,23 +19,18 @@ from demo_world.texts.text import CallSlot, Text
 TOOL: Final = "WikiSearch"
 
 
-def _place(city: facts.City) -> str:
-    """Where a city lies, as its page says it."""
-    return f"{city.region}, {city.country}" if city.region else city.country_in_text
-
-
-_CITY_RELATIONS: Final[tuple[tuple[int, str, Callable[[facts.City], str]], ...]] = (
-    (6, "city population", lambda city: f"{city.population:,}"),
-    (3, "city place", _place),
-    (2, "city time zone", lambda city: city.timezone),
-)
-_COUNTRY_RELATIONS: Final[tuple[tuple[int, str, Callable[[facts.Country], str]], ...]] = (
-    (2, "country population", lambda country: f"{country.population:,}" if country.population else ""),
-    (2, "country capital", lambda country: country.capital or ""),
-    (1, "country area", lambda country: f"{country.area_km2:,}" if country.area_km2 else ""),
-    (1, "country currency", lambda country: country.currency_name or ""),
-    (1, "country continent", lambda country: country.continent),
-)
+_CITY_RELATIONS: Final[Mapping[str, Callable[[facts.City], str]]] = {
+    "city population": lambda city: f"{city.population:,}",
+    "city place": lambda city: f"{city.region}, {city.country}" if city.region else city.country_in_text,
+    "city time zone": lambda city: city.timezone,
+}
+_COUNTRY_RELATIONS: Final[Mapping[str, Callable[[facts.Country], str]]] = {
+    "country population": lambda country: f"{country.population:,}" if country.population else "",
+    "country capital": lambda country: country.capital or "",
+    "country area": lambda country: f"{country.area_km2:,}" if country.area_km2 else "",
+    "country currency": lambda country: country.currency_name or "",
+    "country continent": lambda country: country.continent,
+}
 _CITY_SHARE: Final = 0.8
 
 
@@ -71,10 +66,7 @@ def relation_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str],
 
 
 def fact_text(rng: random.Random, *, held_out_values: bool = False, held_out_phrasing: bool = False) -> Text:
-    """A text with one search, its entity and its phrasing from the wanted sides of the split.
-
-    A neighbour that is named beside the entity is a trainable one.
-    """
+    """A text with one search, its entity and its phrasing from the wanted sides of the split."""
     while True:
         fact = _draw_fact(rng, held_out=held_out_values)
         phrasings = relation_phrasings(fact.relation, held_out=held_out_phrasing)
@@ -82,17 +74,20 @@ def fact_text(rng: random.Random, *, held_out_values: bool = False, held_out_phr
             break
     phrasing = rng.choice(phrasings)
     pattern = surround(rng, rng.choice(phrasing.patterns), OPENINGS, TAILS)
-    neighbour = rng.choice(city_pool(held_out=False)).name
-    slots = Slots(rng, {"entity": fact.entity, "neighbour": neighbour})
-    return render(pattern, slots, Known(CallSlot(TOOL, fact.search), fact.answer), phrasing.key)
+    return render(pattern, fact_slots(rng, fact), Known(CallSlot(TOOL, fact.search), fact.answer), phrasing.key)
+
+
+def fact_slots(rng: random.Random, fact: Fact) -> Slots:
+    """What a text about ``fact`` names: its entity, and a trainable neighbour beside it."""
+    return Slots(rng, {"entity": fact.entity, "neighbour": rng.choice(city_pool(held_out=False)).name})
 
 
 def _draw_fact(rng: random.Random, *, held_out: bool) -> Fact:
     """A fact about a city (four times in five) or a country of the wanted side; it may have no answer."""
     if rng.random() < _CITY_SHARE:
         city = rng.choice(city_pool(held_out=held_out))
-        _, relation, value_of = rng.choices(_CITY_RELATIONS, weights=[row[0] for row in _CITY_RELATIONS])[0]
-        return Fact(city.name, city.name, relation, value_of(city))
+        relation, answer_of = rng.choices(tuple(_CITY_RELATIONS.items()), (6, 3, 2))[0]
+        return Fact(city.name, city.name, relation, answer_of(city))
     country = rng.choice(country_pool(held_out=held_out))
-    _, relation, value_at = rng.choices(_COUNTRY_RELATIONS, weights=[row[0] for row in _COUNTRY_RELATIONS])[0]
-    return Fact(country.name, country.in_text, relation, value_at(country))
+    relation, answer_at = rng.choices(tuple(_COUNTRY_RELATIONS.items()), (2, 2, 1, 1, 1))[0]
+    return Fact(country.name, country.in_text, relation, answer_at(country))
