@@ -10,9 +10,9 @@ from inference_gateway.settings import GatewaySettings
 from services.base.command import ServerSettings
 from services.calculator.app import CalculatorSettings
 from services.calendar.app import CalendarSettings
-from services.question_answering.app import QuestionAnsweringSettings
-from services.translation.app import TranslationSettings
-from services.wiki_search.app import WikiSearchSettings
+from services.question_answering.engine import QuestionAnsweringSettings
+from services.translation.engine import TranslationSettings
+from services.wiki_search.engine import WikiSearchSettings
 
 ROOT = Path(__file__).parents[1]
 SERVICES = ("CALCULATOR", "CALENDAR", "WIKI_SEARCH", "QUESTION_ANSWERING", "TRANSLATION")

@@ -4,7 +4,7 @@
 - ``runner.py``: an engine at work: loading, admission, deadlines, metrics
 - ``wire.py``: the JSON of ``POST /call`` and ``POST /calls``
 - ``mcp_endpoint.py``: the same tool over the Model Context Protocol
-- ``gathering.py``: `Gatherer`, for an engine that answers concurrent calls in batches
+- ``engines.py``: `AtOnce` and `InBatches`, the two kinds of engine; ``gathering.py``: how batches come about
 - ``app.py``: `create_app` puts the above behind HTTP routes
 - ``command.py``: `run_service` reads settings from the environment and serves
 """
@@ -12,14 +12,15 @@
 from services.base.app import create_app
 from services.base.command import ConfigurationError, read_settings, run_service
 from services.base.engine import Call, CannotStart, Engine, NotReady, ServiceInfo, ToolFailure, fingerprint
-from services.base.gathering import Gatherer
+from services.base.engines import AtOnce, InBatches
 
 __all__ = [
+    "AtOnce",
     "Call",
     "CannotStart",
     "ConfigurationError",
     "Engine",
-    "Gatherer",
+    "InBatches",
     "NotReady",
     "ServiceInfo",
     "ToolFailure",

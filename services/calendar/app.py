@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
 from typing import Annotated, Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -11,7 +10,7 @@ from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, BeforeValidator
 from pydantic_settings import BaseSettings
 
-from services.base import Call, ServiceInfo, ToolFailure, create_app, read_settings
+from services.base import AtOnce, Call, ServiceInfo, ToolFailure, create_app, read_settings
 from services.base.wire import Day
 from services.calendar.engine import Clock, sentence, weekday
 from toolformer.http_api import documented_errors
@@ -53,28 +52,6 @@ class Today(BaseModel):
     text: str
 
 
-class CalendarEngine:
-    """Answers an empty input with the day of the call's context, or else of the clock."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-
-    async def start(self) -> None:
-        """There is nothing to load."""
-
-    async def stop(self) -> None:
-        """There is nothing to release."""
-
-    async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
-        """The sentence for each call."""
-        return [self._answer_one(call) for call in calls]
-
-    def _answer_one(self, call: Call) -> str | ToolFailure:
-        if call.input.strip():
-            return ToolFailure("unexpected_input", "the calendar takes no input; leave it empty: Calendar()")
-        return sentence(call.date or self._clock.today())
-
-
 def _router(clock: Clock) -> APIRouter:
     router = APIRouter(tags=["calendar"])
 
@@ -99,4 +76,10 @@ def build_app(clock: Clock | None = None) -> FastAPI:
         ConfigurationError: ``TOOLFORMER_CALENDAR_TIMEZONE`` names no time zone.
     """
     clock = clock or Clock(read_settings(CalendarSettings, INFO.service).timezone)
-    return create_app(INFO, CalendarEngine(clock), _router(clock))
+
+    def answer_one(call: Call) -> str | ToolFailure:
+        if call.input.strip():
+            return ToolFailure("unexpected_input", "the calendar takes no input; leave it empty: Calendar()")
+        return sentence(call.date or clock.today())
+
+    return create_app(INFO, AtOnce(answer_one), _router(clock))

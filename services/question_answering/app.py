@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, Field
-from pydantic_settings import BaseSettings
 
 from services.base import ConfigurationError, ServiceInfo, create_app, read_settings
-from services.question_answering.checkpoint import ModelError, Precision
+from services.question_answering.checkpoint import ModelError
 from services.question_answering.checkpoint import read_settings as read_model_settings
-from services.question_answering.engine import Options, QuestionAnsweringEngine
+from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.index_folder import UnusablePassagesError, read_manifest
-from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
 from toolformer.http_api import ApiError, UnicodeText, documented_errors
-from toolformer.model_files.home import BUNDLED_MODELS
 
 MAX_QUESTION_CHARS: Final = 500
-BUNDLED_MODEL: Final = BUNDLED_MODELS / "question_answering"
 
 INFO = ServiceInfo(
     tool="QA",
@@ -35,25 +30,6 @@ INFO = ServiceInfo(
     max_in_flight=128,
     answer_seconds=60.0,
 )
-
-
-class QuestionAnsweringSettings(BaseSettings):
-    """``TOOLFORMER_QUESTION_ANSWERING_MODEL``, ``_INDEX``, ``_DEVICE``, ... and ``TOOLFORMER_DATA_DIR``."""
-
-    model: Path = BUNDLED_MODEL
-    index: Path | None = None
-    """A finished index; without one the bundled encyclopedia is embedded under the data folder, once."""
-    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
-    precision: Precision = "float32"
-    threads: int | None = Field(None, ge=1, le=256)
-    passages: int | None = Field(None, ge=1, le=100)
-    probes: int = Field(DEFAULT_PROBES, ge=1)
-    refine: int = Field(DEFAULT_REFINE, ge=1, le=1_000)
-    min_score: float = Field(0.0, ge=0.0, le=1.0)
-    min_agreement: float | None = Field(None, ge=0.0, le=1.0)
-    """Below this an answer is none; by default what the model's folder says."""
-    wait_ms: float = Field(5.0, ge=0.0, le=1_000.0)
-    data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
 
 
 class UsedPassage(BaseModel):
@@ -119,22 +95,7 @@ def build_app(settings: QuestionAnsweringSettings | None = None) -> FastAPI:
     """
     settings = settings or read_settings(QuestionAnsweringSettings, INFO.service)
     _require_model_and_index(settings)
-    engine = QuestionAnsweringEngine(
-        settings.model,
-        settings.index or settings.data_dir / INFO.service / "index",
-        build_bundled=settings.index is None,
-        options=Options(
-            device=settings.device,
-            precision=settings.precision,
-            threads=settings.threads,
-            passages=settings.passages,
-            probes=settings.probes,
-            refine=settings.refine,
-            min_score=settings.min_score,
-            min_agreement=settings.min_agreement,
-            wait_s=settings.wait_ms / 1_000,
-        ),
-    )
+    engine = QuestionAnsweringEngine(settings)
     return create_app(INFO, engine, _router(engine))
 
 

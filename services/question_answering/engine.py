@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import unicodedata
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 import torch
+from pydantic import Field
+from pydantic_settings import BaseSettings
 
-from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
+from services.base import Call, CannotStart, InBatches, ToolFailure, fingerprint
 from services.bundled_pages import build_beside
 from services.question_answering.agreement import agreement
 from services.question_answering.checkpoint import Model, ModelError, Precision, load_model
 from services.question_answering.index_folder import OpenIndex, UnusablePassagesError, open_index
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
 from services.question_answering.passages import PagePassage
+from toolformer.model_files.home import BUNDLED_MODELS
 
+BUNDLED_MODEL: Final = BUNDLED_MODELS / "question_answering"
 MAX_BATCH: Final = 32
 """Questions that are read together."""
 
 logger = logging.getLogger(__name__)
 
-ResultT = TypeVar("ResultT")
+
+class QuestionAnsweringSettings(BaseSettings):
+    """``TOOLFORMER_QUESTION_ANSWERING_MODEL``, ``_INDEX``, ``_DEVICE``, ... and ``TOOLFORMER_DATA_DIR``."""
+
+    model: Path = BUNDLED_MODEL
+    index: Path | None = None
+    """A finished index; without one the bundled encyclopedia is embedded under the data folder, once."""
+    device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
+    precision: Precision = "float32"
+    """Of weights and states."""
+    threads: int | None = Field(None, ge=1, le=256)
+    """By default torch's own choice."""
+    passages: int | None = Field(None, ge=1, le=100)
+    """Read for a question; by default as many as the model was trained with."""
+    probes: int = Field(DEFAULT_PROBES, ge=1)
+    """Cells that an approximate index looks into."""
+    refine: int = Field(DEFAULT_REFINE, ge=1, le=1_000)
+    """How many times as many candidates an approximate index scores exactly."""
+    min_score: float = Field(0.0, ge=0.0, le=1.0)
+    """An answer that the reader is less sure of is none."""
+    min_agreement: float | None = Field(None, ge=0.0, le=1.0)
+    """Below this an answer is none; by default what the model's folder says."""
+    wait_ms: float = Field(5.0, ge=0.0, le=1_000.0)
+    """How long a lone call waits for others."""
+    data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,95 +74,65 @@ class Answered:
     found: tuple[Found, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """How the engine answers.
+class QuestionAnsweringEngine(InBatches[str, Answered]):
+    """Answers questions from one model and one index."""
 
-    ``device`` and ``precision`` of the models; ``threads`` they compute with (None: torch's own choice); ``passages``
-    read for a question (None: as many as the model was trained with). An approximate index looks into ``probes`` cells
-    and scores ``refine`` times as many candidates exactly. An answer the reader is less sure of than ``min_score`` is
-    none, nor one whose passages agree less with the question than ``min_agreement`` (None: what the model's settings
-    say). A lone call waits ``wait_s`` seconds for others.
-    """
-
-    device: str = "cpu"
-    precision: Precision = "float32"
-    threads: int | None = None
-    passages: int | None = None
-    probes: int = DEFAULT_PROBES
-    refine: int = DEFAULT_REFINE
-    min_score: float = 0.0
-    min_agreement: float | None = None
-    wait_s: float = 0.005
-
-
-class QuestionAnsweringEngine:
-    """Answers questions from one model and one index.
-
-    Args:
-        model: the model's folder.
-        index: the index's folder.
-        build_bundled: makes (or renews) the index of the bundled encyclopedia at ``index`` when the engine starts.
-        options: how to answer.
-    """
-
-    def __init__(
-        self, model: Path, index: Path, *, build_bundled: bool = False, options: Options | None = None
-    ) -> None:
-        self._model_folder = model
-        self._index_folder = index
-        self._build_bundled = build_bundled
-        self._options = options or Options()
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
-        self._gatherer: Gatherer[str, Answered] | None = None
+    def __init__(self, settings: QuestionAnsweringSettings) -> None:
+        super().__init__(max_batch=MAX_BATCH, wait_s=settings.wait_ms / 1_000)
+        self._settings = settings
+        self._index_folder = settings.index or settings.data_dir / "question_answering" / "index"
         self._min_agreement = 0.0
-        self.data_version = ""
-        """See `services.base.engine.HasData`: model, index and what else an answer depends on."""
 
     async def start(self) -> None:
-        """Builds the bundled index where that is asked for, and loads model and index.
+        """Builds the bundled index where no other is named, and loads model and index.
 
         Raises:
             CannotStart: the model cannot be loaded, or there is no finished index of this model.
         """
+        if self._settings.index is None:
+            folders = ("--model", str(self._settings.model), "--index", str(self._index_folder))
+            module = "services.question_answering.build_index"
+            if status := await build_beside(module, "--pages", "bundled", *folders):
+                raise CannotStart(f"the bundled index could not be made (exit status {status}); the reason is above")
+        await super().start()
+
+    def load(self) -> Callable[[Sequence[str]], list[Answered]]:
+        """See `InBatches.load`."""
+        settings = self._settings
+        if settings.threads is not None:
+            torch.set_num_threads(settings.threads)
         try:
-            if self._build_bundled:
-                folders = ("--model", str(self._model_folder), "--index", str(self._index_folder))
-                module = "services.question_answering.build_index"
-                if status := await build_beside(module, "--pages", "bundled", *folders):
-                    raise CannotStart(
-                        f"the bundled index could not be made (exit status {status}); the reason is above"
-                    )
-            model, index = await self._in_thread(self._load)
+            model = load_model(settings.model, device=settings.device, precision=settings.precision)
+            index = open_index(
+                self._index_folder,
+                model.settings.retriever_digest,
+                model.retriever.width,
+                probes=settings.probes,
+                refine=settings.refine,
+            )
         except (ModelError, UnusablePassagesError) as error:
             raise CannotStart(str(error)) from error
-        asked = self._options.min_agreement
+        logger.info("opened %s: %d passages, %s", self._index_folder, len(index.passages), index.manifest.kind)
+        asked = settings.min_agreement
         self._min_agreement = model.settings.min_agreement if asked is None else asked
-        self.data_version = fingerprint(model.settings, index.manifest, replace(self._options, wait_s=0.0))
-        self._gatherer = Gatherer(
-            lambda questions: self._in_thread(partial(_answer_batch, model, index, self._options, questions)),
-            max_batch=MAX_BATCH,
-            wait_s=self._options.wait_s,
-        )
-        self._gatherer.start()
+        how = settings.model_dump(exclude={"model", "index", "data_dir", "wait_ms"})
+        self.data_version = fingerprint(model.settings, index.manifest, how)
 
-    async def stop(self) -> None:
-        """Waits for the batch that runs; what still waits is cancelled."""
-        gatherer, self._gatherer = self._gatherer, None
-        if gatherer is not None:
-            await gatherer.stop()
-        await asyncio.to_thread(self._thread.shutdown, wait=True, cancel_futures=True)
+        def answered(questions: Sequence[str]) -> list[Answered]:
+            found = retrieve(model, index, questions, settings.passages or model.settings.passages)
+            passages = [[one.passage for one in row] for row in found]
+            return [
+                Answered(answer.text, answer.score, agreement(question, read), tuple(row))
+                for question, answer, read, row in zip(
+                    questions, model.reader.answer(questions, passages), passages, found, strict=True
+                )
+            ]
 
-    async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
-        """Each question's answer, or `empty_question` or `no_answer`."""
+        return answered
 
-        async def answer_one(call: Call) -> str | ToolFailure:
-            try:
-                return (await self.ask(call.input)).answer
-            except ToolFailure as failure:
-                return failure
-
-        return list(await asyncio.gather(*map(answer_one, calls)))
+    async def answer_one(self, call: Call) -> str:
+        """See `ask`."""
+        return (await self.ask(call.input)).answer
 
     async def ask(self, question: str) -> Answered:
         """The answer to one question, and the passages it was read from.
@@ -146,15 +141,12 @@ class QuestionAnsweringEngine:
             ToolFailure: ``empty_question``, or ``no_answer`` where the reader writes none or is not sure enough, or
                 where the passages are about something else.
         """
-        if self._gatherer is None:
-            raise NotReady("the model is not loaded")
-        answered = await self._gatherer.ask(require_question(question))
+        [answered] = await self.ask_all([require_question(question)])
         if not answered.answer:
             raise ToolFailure("no_answer", "the reader found no answer in the passages")
-        if answered.score < self._options.min_score:
-            message = (
-                f"the reader is not sure enough of an answer ({answered.score:.2f} of {self._options.min_score:g})"
-            )
+        least = self._settings.min_score
+        if answered.score < least:
+            message = f"the reader is not sure enough of an answer ({answered.score:.2f} of {least:g})"
             raise ToolFailure("no_answer", message)
         if answered.agreement < self._min_agreement:
             message = (
@@ -163,24 +155,6 @@ class QuestionAnsweringEngine:
             )
             raise ToolFailure("no_answer", message)
         return answered
-
-    def _load(self) -> tuple[Model, OpenIndex]:
-        options = self._options
-        if options.threads is not None:
-            torch.set_num_threads(options.threads)
-        model = load_model(self._model_folder, device=options.device, precision=options.precision)
-        index = open_index(
-            self._index_folder,
-            model.settings.retriever_digest,
-            model.retriever.width,
-            probes=options.probes,
-            refine=options.refine,
-        )
-        logger.info("opened %s: %d passages, %s", self._index_folder, len(index.passages), index.manifest.kind)
-        return model, index
-
-    async def _in_thread(self, work: Callable[[], ResultT]) -> ResultT:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
 
 def require_question(text: str) -> str:
@@ -193,17 +167,6 @@ def require_question(text: str) -> str:
     if not any(sign.isalnum() for sign in plain):
         raise ToolFailure("empty_question", "the question has no word; ask something such as: Where is Ljubljana?")
     return plain
-
-
-def _answer_batch(model: Model, index: OpenIndex, options: Options, questions: Sequence[str]) -> list[Answered]:
-    """Runs in the model's thread."""
-    found = retrieve(model, index, questions, options.passages or model.settings.passages)
-    passages = [[one.passage for one in row] for row in found]
-    answers = model.reader.answer(questions, passages)
-    return [
-        Answered(answer.text, answer.score, agreement(question, read), tuple(row))
-        for question, answer, read, row in zip(questions, answers, passages, found, strict=True)
-    ]
 
 
 def retrieve(model: Model, index: OpenIndex, questions: Sequence[str], k: int) -> list[list[Found]]:

@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
-from pathlib import Path
 from typing import Annotated, Final
 
 from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, Field
-from pydantic_settings import BaseSettings
 
 from services.base import ServiceInfo, create_app, read_settings
-from services.translation.engine import (
-    DEFAULT_BATCH,
-    DEFAULT_BATCH_WAIT_S,
-    DEFAULT_MIN_CONFIDENCE,
-    TranslationEngine,
-)
+from services.translation.engine import TranslationEngine, TranslationSettings
 from services.translation.flores import LANGUAGES
-from services.translation.model_folder import LANGUAGE_ID_NAME
-from services.translation.translator import ComputeType, Device, Translator
 from toolformer.http_api import UnicodeText, documented_errors
-from toolformer.model_files.home import BUNDLED_MODELS
 
 MAX_CHARS: Final = 2_000
-BUNDLED: Final = BUNDLED_MODELS / "translation-small"
-"""The small model that comes with the project."""
-
 INFO = ServiceInfo(
     tool="MT",
     service="translation",
@@ -41,27 +27,6 @@ INFO = ServiceInfo(
     max_in_flight=128,
     answer_seconds=60.0,
 )
-
-
-class TranslationSettings(BaseSettings):
-    """``TOOLFORMER_TRANSLATION_MODEL``, ``_LANGUAGE_ID``, ``_DEVICE``, ... : what is loaded and how it runs."""
-
-    model: Path = BUNDLED
-    """A folder made by ``python -m services.translation.convert``."""
-    language_id: Path = BUNDLED / LANGUAGE_ID_NAME
-    """A fastText file: a published lid.176 or lid218e, or the bundled one."""
-    device: Device = "auto"
-    compute_type: ComputeType = "auto"
-    threads: int = Field(0, ge=0, le=256)
-    beam_size: int | None = Field(None, ge=1, le=16)
-    """1 is greedy; by default what the model folder says is best."""
-    min_confidence: float = Field(DEFAULT_MIN_CONFIDENCE, ge=0, le=1)
-    min_score: float | None = Field(None, ge=0, le=1)
-    """Below this a translation is none; by default what the model folder says."""
-    batch: int = Field(DEFAULT_BATCH, ge=1, le=1_024)
-    """Sentences that are translated at once."""
-    batch_wait_ms: float = Field(DEFAULT_BATCH_WAIT_S * 1_000, ge=0, le=1_000)
-    """Milliseconds that a sentence waits for others to be translated with."""
 
 
 class TranslationResult(BaseModel):
@@ -144,20 +109,5 @@ def build_app(settings: TranslationSettings | None = None) -> FastAPI:
         ConfigurationError: a setting cannot hold.
     """
     settings = settings or read_settings(TranslationSettings, INFO.service)
-    load = partial(
-        Translator,
-        settings.model,
-        device=settings.device,
-        compute_type=settings.compute_type,
-        threads=settings.threads,
-        beam_size=settings.beam_size,
-    )
-    engine = TranslationEngine(
-        load,
-        settings.language_id,
-        min_confidence=settings.min_confidence,
-        min_score=settings.min_score,
-        max_batch=settings.batch,
-        batch_wait_s=settings.batch_wait_ms / 1_000,
-    )
+    engine = TranslationEngine(settings)
     return create_app(INFO, engine, _router(engine))

@@ -5,87 +5,79 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from services.base import Call, CannotStart, Gatherer, NotReady, ToolFailure, fingerprint
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from services.base import Call, CannotStart, InBatches, NotReady, ToolFailure, fingerprint
 from services.translation.language_id import Detection, LanguageIdentifier
-from services.translation.model_folder import UnusableModelError
+from services.translation.model_folder import LANGUAGE_ID_NAME, UnusableModelError
 from services.translation.preparing import Prepared, Preparer, Translation
-from services.translation.translator import Segment, Translated, Translator
+from services.translation.translator import ComputeType, Device, Segment, Translated, Translator
 from toolformer.model_files.digests import file_digest
+from toolformer.model_files.home import BUNDLED_MODELS
 
 logger = logging.getLogger(__name__)
 
-DEFAULT_MIN_CONFIDENCE: Final = 0.5
-DEFAULT_BATCH: Final = 32
-DEFAULT_BATCH_WAIT_S: Final = 0.004
+BUNDLED: Final = BUNDLED_MODELS / "translation-small"
+"""The small model that comes with the project."""
 
 
-class TranslationEngine:
-    """Translates into English.
+class TranslationSettings(BaseSettings):
+    """``TOOLFORMER_TRANSLATION_MODEL``, ``_LANGUAGE_ID``, ``_DEVICE``, ... : what is loaded and how it runs."""
 
-    Args:
-        load_translator: loads the model; called in a thread when the engine starts.
-        language_id: a fastText file.
-        min_confidence: below this the classifier's answer is not trusted.
-        min_score: a translation with a lower score is none; None for what the model's folder says.
-        max_batch: segments in one batch.
-        batch_wait_s: seconds that a segment waits for company.
-    """
+    model: Path = BUNDLED
+    """A folder made by ``python -m services.translation.convert``."""
+    language_id: Path = BUNDLED / LANGUAGE_ID_NAME
+    """A fastText file: a published lid.176 or lid218e, or the bundled one."""
+    device: Device = "auto"
+    compute_type: ComputeType = "auto"
+    threads: int = Field(0, ge=0, le=256)
+    beam_size: int | None = Field(None, ge=1, le=16)
+    """1 is greedy; by default what the model folder says is best."""
+    min_confidence: float = Field(0.5, ge=0, le=1)
+    """Below this the classifier's answer is not trusted."""
+    min_score: float | None = Field(None, ge=0, le=1)
+    """Below this a translation is none; by default what the model folder says."""
+    batch: int = Field(32, ge=1, le=1_024)
+    """Sentences that are translated at once."""
+    batch_wait_ms: float = Field(4.0, ge=0, le=1_000)
+    """Milliseconds that a sentence waits for others to be translated with."""
 
-    def __init__(
-        self,
-        load_translator: Callable[[], Translator],
-        language_id: Path,
-        *,
-        min_confidence: float = DEFAULT_MIN_CONFIDENCE,
-        min_score: float | None = None,
-        max_batch: int = DEFAULT_BATCH,
-        batch_wait_s: float = DEFAULT_BATCH_WAIT_S,
-    ) -> None:
-        self._load_translator = load_translator
-        self._language_id = language_id
-        self._min_confidence = min_confidence
-        self._min_score = min_score
-        self._max_batch = max_batch
-        self._batch_wait_s = batch_wait_s
-        self._loaded: _Loaded | None = None
-        self.data_version = ""
-        """See `services.base.engine.HasData`: both models and what else a translation depends on."""
 
-    async def start(self) -> None:
-        """Loads both models.
+class TranslationEngine(InBatches[Segment, Translated]):
+    """Translates into English."""
 
-        Raises:
-            CannotStart: a file is missing, torn or of another kind.
-        """
+    not_ready = "the models are not loaded"
+
+    def __init__(self, settings: TranslationSettings) -> None:
+        super().__init__(max_batch=settings.batch, wait_s=settings.batch_wait_ms / 1_000)
+        self._settings = settings
+        self._preparer: Preparer | None = None
+        self._min_score = 0.0
+
+    def load(self) -> Callable[[Sequence[Segment]], list[Translated]]:
+        """See `InBatches.load`."""
+        settings = self._settings
         try:
-            identifier = await asyncio.to_thread(LanguageIdentifier, self._language_id)
-            translator = await asyncio.to_thread(self._load_translator)
+            identifier = LanguageIdentifier(settings.language_id)
+            translator = Translator(
+                settings.model,
+                device=settings.device,
+                compute_type=settings.compute_type,
+                threads=settings.threads,
+                beam_size=settings.beam_size,
+            )
         except UnusableModelError as error:
             raise CannotStart(str(error)) from error
-        classifier = await asyncio.to_thread(file_digest, self._language_id)
-        self.data_version = fingerprint(translator.version, classifier, self._min_confidence, self._min_score)
-        thread = ThreadPoolExecutor(1, thread_name_prefix="batch")
-
-        async def together(segments: Sequence[Segment]) -> Sequence[Translated]:
-            return await asyncio.get_running_loop().run_in_executor(thread, translator.translate, segments)
-
-        gatherer = Gatherer(together, max_batch=self._max_batch, wait_s=self._batch_wait_s)
-        gatherer.start()
-        min_score = translator.manifest.min_score if self._min_score is None else self._min_score
-        self._loaded = _Loaded(Preparer(identifier, translator, self._min_confidence), gatherer, thread, min_score)
+        classifier = file_digest(settings.language_id)
+        self.data_version = fingerprint(translator.version, classifier, settings.min_confidence, settings.min_score)
+        self._min_score = translator.manifest.min_score if settings.min_score is None else settings.min_score
+        self._preparer = Preparer(identifier, translator, settings.min_confidence)
         logger.info("translates from %d languages", len(translator.manifest.source_languages))
-
-    async def stop(self) -> None:
-        """Finishes the batch at work."""
-        loaded, self._loaded = self._loaded, None
-        if loaded is not None:
-            await loaded.gatherer.stop()
-            await asyncio.to_thread(loaded.thread.shutdown)
+        return translator.translate
 
     async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
         """Each call's input in English, or why not (the codes are in the service's README)."""
@@ -115,7 +107,7 @@ class TranslationEngine:
             ToolFailure: see `Preparer.detect`.
             NotReady: the models are not loaded.
         """
-        return await asyncio.to_thread(self._ready().preparer.detect, text)
+        return await asyncio.to_thread(self._ready().detect, text)
 
     @property
     def languages(self) -> list[str]:
@@ -124,36 +116,27 @@ class TranslationEngine:
         Raises:
             NotReady: the models are not loaded.
         """
-        return sorted(self._ready().preparer.translator.manifest.source_languages)
+        return sorted(self._ready().translator.manifest.source_languages)
 
     async def _translate_all(self, texts: Sequence[tuple[str, str | None]]) -> list[Translation | ToolFailure]:
         """What becomes of each text, given with its source; one way to the threads and back for all of them."""
-        loaded = self._ready()
-        ready = await asyncio.to_thread(_prepare_all, loaded.preparer, texts)
+        ready = await asyncio.to_thread(_prepare_all, self._ready(), texts)
         segments = [segment for one in ready if isinstance(one, Prepared) for segment in one.segments]
-        done = iter(await loaded.gatherer.ask_all(segments))
-        return [loaded.sure(one.translated(done)) if isinstance(one, Prepared) else one for one in ready]
+        done = iter(await self.ask_all(segments))
+        return [self._sure(one.translated(done)) if isinstance(one, Prepared) else one for one in ready]
 
-    def _ready(self) -> _Loaded:
-        if self._loaded is None:
-            raise NotReady("the models are not loaded")
-        return self._loaded
+    def _ready(self) -> Preparer:
+        if self._preparer is None:
+            raise NotReady(self.not_ready)
+        return self._preparer
 
-
-@dataclass(frozen=True)
-class _Loaded:
-    preparer: Preparer
-    gatherer: Gatherer[Segment, Translated]
-    thread: ThreadPoolExecutor
-    min_score: float
-
-    def sure(self, made: Translation) -> Translation | ToolFailure:
+    def _sure(self, made: Translation) -> Translation | ToolFailure:
         """`made`, or why it is none."""
-        if made.score is None or made.score >= self.min_score:
+        if made.score is None or made.score >= self._min_score:
             return made
         return ToolFailure(
             "no_answer",
-            f"the model is not sure enough of its translation ({made.score:.2f} of {self.min_score:g}); it knows "
+            f"the model is not sure enough of its translation ({made.score:.2f} of {self._min_score:g}); it knows "
             "other words or sentences than these",
         )
 

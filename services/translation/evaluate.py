@@ -22,7 +22,7 @@ from typing import Final
 from sacrebleu.metrics.chrf import CHRF
 
 from demo_world.phrases import LANGUAGES, phrases
-from services.translation.app import BUNDLED
+from services.translation.engine import BUNDLED
 from services.translation.flores import LANGUAGES as NAMES
 from services.translation.labels import parse_language
 from services.translation.language_id import LanguageIdentifier

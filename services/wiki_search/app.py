@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, Field
-from pydantic_settings import BaseSettings
 
 from services.base import ServiceInfo, create_app, read_settings
-from services.wiki_search.engine import WikiSearchEngine
-from services.wiki_search.lucene import DEFAULT_HEAP_MB
-from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm
+from services.wiki_search.engine import WikiSearchEngine, WikiSearchSettings
 from toolformer.http_api import UnicodeText, documented_errors
 
 MAX_QUERY_CHARS = 500
@@ -30,19 +26,6 @@ INFO = ServiceInfo(
     example_output="Ljubljana > Ljubljana is the capital of Slovenia, a city with a population of 272,220.",
     max_input_chars=MAX_QUERY_CHARS,
 )
-
-
-class WikiSearchSettings(BaseSettings):
-    """``TOOLFORMER_WIKI_SEARCH_INDEX``, ``_SNIPPET_CHARS``, ``_SNIPPET_FORM``, ``_HEAP_MB``, ``_THREADS``, and
-    ``TOOLFORMER_DATA_DIR``."""
-
-    index: Path | None = None
-    """A finished index; without one the bundled encyclopedia is indexed under the data folder, once."""
-    snippet_chars: int = Field(DEFAULT_CHARS, ge=60, le=2_000)
-    snippet_form: SnippetForm = "title"
-    heap_mb: int = Field(DEFAULT_HEAP_MB, ge=64)
-    threads: int | None = Field(None, ge=1, le=256)
-    data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
 
 
 class SearchHit(BaseModel):
@@ -105,12 +88,5 @@ def build_app(settings: WikiSearchSettings | None = None) -> FastAPI:
         ConfigurationError: a setting cannot hold.
     """
     settings = settings or read_settings(WikiSearchSettings, INFO.service)
-    engine = WikiSearchEngine(
-        settings.index or settings.data_dir / INFO.service / "index",
-        build_bundled=settings.index is None,
-        snippet_chars=settings.snippet_chars,
-        snippet_form=settings.snippet_form,
-        heap_mb=settings.heap_mb,
-        threads=settings.threads,
-    )
+    engine = WikiSearchEngine(settings)
     return create_app(INFO, engine, _router(engine))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from services.base import ToolFailure
 from services.wiki_search.lucene import Hit, without_accents
 from services.wiki_search.passages import Passage
 from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms, snippet
@@ -28,14 +29,6 @@ _NO_WORD: Final = re.compile(r"[\W_]+")
 _MARKS: Final = ".,:;?!\"'“”‘’()"
 
 
-class EmptyQueryError(ValueError):
-    """A query has no word to look for."""
-
-
-class NoResultError(LookupError):
-    """Nothing in the index has any of the query's words."""
-
-
 def essence(query: str) -> str:
     """`query` without the words that only make it a question, unless nothing else is in it."""
     words = query.split()
@@ -46,10 +39,10 @@ def require_words(query: str, terms: Terms) -> None:
     """Passes if `query` has a word to look for.
 
     Raises:
-        EmptyQueryError: it holds only punctuation and stop words.
+        ToolFailure: `empty_query`: it holds only punctuation and stop words.
     """
     if not terms(essence(query)):
-        raise EmptyQueryError("the query has no word to look for; name what the page should be about")
+        raise ToolFailure("empty_query", "the query has no word to look for; name what the page should be about")
 
 
 def best_snippet(
@@ -69,12 +62,11 @@ def best_snippet(
         max_chars: the most characters of the answer.
 
     Raises:
-        EmptyQueryError: see `require_words`.
-        NoResultError: there is no hit.
+        ToolFailure: see `require_words`; or `no_result`, where there is no hit.
     """
     require_words(query, terms)
     if not hits:
-        raise NoResultError("no page has any of the query's words; use other words, or the page's name")
+        raise ToolFailure("no_result", "no page has any of the query's words; use other words, or the page's name")
     asked = frozenset(terms(essence(query)))
     title = _best_page(query, asked, hits, terms)
     wanted = asked.difference(terms(title))

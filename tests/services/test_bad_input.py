@@ -97,6 +97,10 @@ def test_its_own_route_answers_or_says_why_not(running: RunningService, kind: st
     still_answers(running)
 
 
+def test_its_own_route_refuses_more_than_its_limit(running: RunningService) -> None:
+    assert running.ask("a" * (running.info.max_input_chars + 1)).status_code == 422
+
+
 BODIES: Final = {
     "a megabyte": (json.dumps({"input": "a" * 1_048_576}).encode(), 413, "body_too_large"),
     "half a surrogate pair": (b'{"input": "\\ud83d"}', 422, "invalid_value"),

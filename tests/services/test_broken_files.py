@@ -10,10 +10,10 @@ from typing import Final
 import pytest
 
 from services.base import CannotStart, ConfigurationError
-from services.question_answering.app import QuestionAnsweringSettings
 from services.question_answering.app import build_app as question_answering
-from services.translation.app import BUNDLED, TranslationSettings
+from services.question_answering.engine import QuestionAnsweringSettings
 from services.translation.app import build_app as translation
+from services.translation.engine import BUNDLED, TranslationSettings
 from services.wiki_search.manifest import UnusableIndexError, check_files
 from tests.services.real_services import INFOS, START_SECONDS, process_environment, tiny_question_answering
 

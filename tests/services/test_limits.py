@@ -2,23 +2,15 @@
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 import httpx
 import pytest
 
 from services.base import Call, ServiceInfo, create_app
-from services.calculator.app import INFO as CALCULATOR
-from services.calendar.app import INFO as CALENDAR
-from services.question_answering.app import INFO as QUESTION_ANSWERING
-from services.translation.app import INFO as TRANSLATION
-from services.wiki_search.app import INFO as WIKI_SEARCH
+from tests.services.real_services import FOLDER, INFOS
 from tests.toolformer.http_api.asgi import error_of, running, until, until_ready
 
-SERVICES = Path(__file__).parents[2] / "services"
-INFOS = [CALCULATOR, CALENDAR, WIKI_SEARCH, QUESTION_ANSWERING, TRANSLATION]
-
-every_service = pytest.mark.parametrize("info", INFOS, ids=lambda info: info.service)
+every_service = pytest.mark.parametrize("info", INFOS.values(), ids=lambda info: info.service)
 
 
 class Holding:
@@ -50,13 +42,8 @@ async def test_the_tool_says_its_limits(info: ServiceInfo) -> None:
     async with running(create_app(info, Holding())) as client:
         body = (await client.get("/tool")).json()
     assert (body["name"], body["version"], body["takes_context"]) == (info.tool, info.version, info.takes_context)
-    assert body["limits"] == {
-        "max_input_chars": info.max_input_chars,
-        "max_batch": info.max_batch,
-        "max_in_flight": info.max_in_flight,
-        "max_body_bytes": info.max_body_bytes,
-        "answer_seconds": info.answer_seconds,
-    }
+    limits = ("max_input_chars", "max_batch", "max_in_flight", "max_body_bytes", "answer_seconds")
+    assert body["limits"] == {name: getattr(info, name) for name in limits}
 
 
 @every_service
@@ -65,7 +52,7 @@ def test_the_readme_says_its_limits(info: ServiceInfo) -> None:
         f"Limits: {info.max_input_chars:,} characters a call, {info.max_batch} calls a batch, {info.max_in_flight} in "
         f"flight (then 503 with `Retry-After`), {info.answer_seconds:g} seconds an answer"
     )
-    assert said in (SERVICES / info.service / "README.md").read_text()
+    assert said in (FOLDER / info.service / "README.md").read_text()
 
 
 @every_service

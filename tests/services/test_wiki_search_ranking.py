@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.base import ToolFailure
 from services.wiki_search.lucene import Hit
 from services.wiki_search.passages import Passage
-from services.wiki_search.ranking import EmptyQueryError, NoResultError, best_snippet, essence
+from services.wiki_search.ranking import best_snippet, essence
 from services.wiki_search.snippets import snippet
 
 
@@ -125,10 +126,10 @@ def test_accents_and_case_do_not_hide_a_named_page() -> None:
 
 @pytest.mark.parametrize("query", ["", "  ", "?!", "the of"])
 def test_a_query_without_words_is_named(query: str) -> None:
-    with pytest.raises(EmptyQueryError, match="no word"):
+    with pytest.raises(ToolFailure, match="no word"):
         best_snippet(query, [], terms)
 
 
 def test_no_hit_is_named() -> None:
-    with pytest.raises(NoResultError, match="no page"):
+    with pytest.raises(ToolFailure, match="no page"):
         best_snippet("xyzzy", [], terms)

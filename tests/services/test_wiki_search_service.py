@@ -81,11 +81,6 @@ async def test_any_text_is_a_safe_query(service: httpx.AsyncClient, query: str) 
     assert (await call(service, query))["output"].startswith("Tokyo > ")
 
 
-async def test_a_query_beyond_the_limit_is_refused(service: httpx.AsyncClient) -> None:
-    assert (await call(service, "x" * 501))["error"]["code"] == "input_too_long"
-    assert (await service.get("/search", params={"query": "x" * 501})).status_code == 422
-
-
 async def test_many_at_once_get_their_own_answers(service: httpx.AsyncClient) -> None:
     titles = city_titles()
     cities = [city for city in facts.cities()[:300] if city in facts.unique_cities()][:120]

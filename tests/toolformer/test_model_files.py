@@ -15,7 +15,7 @@ from language_model import checkpoint, other_models
 from language_model.config import CheckpointError
 from services.question_answering.bert import BertConfig
 from services.question_answering.t5 import T5Config
-from services.translation.app import BUNDLED as TRANSLATION
+from services.translation.engine import BUNDLED as TRANSLATION
 from toolformer.model_files.digests import SUMS, DamagedError, check, forget, record
 from toolformer.model_files.fasttext import why_unusable
 from toolformer.model_files.home import BUNDLED_MODELS

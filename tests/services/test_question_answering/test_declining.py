@@ -8,10 +8,9 @@ import pytest
 from demo_world import encyclopedia, questions
 from services.base import Call, ToolFailure
 from services.question_answering.agreement import agreement
-from services.question_answering.app import BUNDLED_MODEL
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
-from services.question_answering.engine import Options, QuestionAnsweringEngine
+from services.question_answering.engine import BUNDLED_MODEL, QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.evaluate import evaluate, share_declined
 from services.question_answering.index_folder import open_index
 from services.question_answering.passages import PagePassage
@@ -71,7 +70,7 @@ def test_most_nonsense_is_declined_and_few_answers_are_lost(index: Path) -> None
 async def test_the_threshold_is_the_models_unless_a_setting_says_another(
     index: Path, least: float | None, declined: bool
 ) -> None:
-    engine = QuestionAnsweringEngine(BUNDLED_MODEL, index, options=Options(min_agreement=least, threads=1))
+    engine = QuestionAnsweringEngine(QuestionAnsweringSettings(index=index, min_agreement=least, threads=1))
     await engine.start()
     known, unknown = await engine.answer([Call(ASKED[0].question), Call("Who wrote Hamlet?")])
     await engine.stop()

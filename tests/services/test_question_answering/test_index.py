@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services import bundled_pages
-from services.pages import MalformedPageError
 from services.question_answering import build_index
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
@@ -61,14 +60,6 @@ def test_a_page_is_cut_within_its_sections() -> None:
         PagePassage("7-2", "Slovenia: Cities", "The largest cities: Ljubljana: 272,220; Maribor: 96,209;"),
     ]
     assert [len(list(split_page(PAGE, words))) for words in (1, 100)] == [5, 2]
-
-
-@pytest.mark.parametrize("lacking", ["wikipedia_id", "wikipedia_title", "text"])
-def test_a_page_needs_its_fields(lacking: str) -> None:
-    with pytest.raises(MalformedPageError, match=lacking):
-        list(split_page({name: value for name, value in PAGE.items() if name != lacking}, 12))
-    with pytest.raises(MalformedPageError, match="text of page 7 is not a list of texts"):
-        list(split_page(PAGE | {"text": [1]}, 12))
 
 
 def test_the_bundled_index_is_named_by_what_its_pages_follow_from() -> None:

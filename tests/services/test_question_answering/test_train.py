@@ -14,7 +14,7 @@ from demo_world import encyclopedia, questions
 from services.question_answering import training_data
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
-from services.question_answering.engine import QuestionAnsweringEngine
+from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.evaluate import evaluate
 from services.question_answering.imagining import Example, answered, called, name_in, renamed, says
 from services.question_answering.index_folder import open_index
@@ -224,9 +224,10 @@ async def test_what_was_trained_is_served(straight: tuple[Path, Models], tmp_pat
     pages = [record for record in encyclopedia.kilt_records() if record["wikipedia_title"] in wanted]
     (tmp_path / "pages.jsonl").write_text("".join(json.dumps(page) + "\n" for page in pages))
     ensure_index(tmp_path / "index", model, Source(pages=str(tmp_path / "pages.jsonl")))
-    engine = QuestionAnsweringEngine(straight[0] / "model", tmp_path / "index")
+    settings = QuestionAnsweringSettings(model=straight[0] / "model", index=tmp_path / "index")
+    engine = QuestionAnsweringEngine(settings)
     await engine.start()
-    answered = await engine._gatherer.ask(asked[0].question)  # type: ignore[union-attr]
+    [answered] = await engine.ask_all([asked[0].question])
     await engine.stop()
     assert {one.passage.heading.partition(": ")[0] for one in answered.found} <= wanted
     index = open_index(tmp_path / "index", model.settings.retriever_digest, model.retriever.width)
@@ -238,14 +239,15 @@ async def test_what_was_trained_is_served(straight: tuple[Path, Models], tmp_pat
 
 @pytest.mark.timeout(600)
 async def test_without_an_index_the_bundled_encyclopedia_is_embedded_once(
-    straight: tuple[Path, Models], tmp_path: Path
+    straight: tuple[Path, Models], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index = tmp_path / "var" / "index"
+    monkeypatch.setenv("TOOLFORMER_DATA_DIR", str(tmp_path))
+    index = tmp_path / "question_answering" / "index"
     written = []
     for _ in range(2):
-        engine = QuestionAnsweringEngine(straight[0] / "model", index, build_bundled=True)
+        engine = QuestionAnsweringEngine(QuestionAnsweringSettings(model=straight[0] / "model"))
         await engine.start()
-        answered = await engine._gatherer.ask("What is the population of Ljubljana?")  # type: ignore[union-attr]
+        [answered] = await engine.ask_all(["What is the population of Ljubljana?"])
         assert len(answered.found) == 1
         await engine.stop()
         written.append((index / "vectors.faiss").stat().st_mtime_ns)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from services.translation.app import BUNDLED
 from services.translation.convert import convert
+from services.translation.engine import BUNDLED
 from services.translation.model_folder import LANGUAGE_ID_NAME
 from tests.services.test_translation.nllb_checkpoint import write_checkpoint
 

@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import httpx2
 import pytest
-from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
-from mcp_types import TextContent
 
 from demo_world.phrases import LANGUAGES
-from services.translation.app import BUNDLED, INFO, TranslationSettings, build_app
+from services.translation.app import INFO, build_app
+from services.translation.engine import BUNDLED, TranslationSettings
 from services.translation.evaluate import evaluate_language
 from services.translation.language_id import LanguageIdentifier
 from services.translation.model_folder import LANGUAGE_ID_NAME, read_manifest
@@ -53,27 +50,3 @@ async def test_the_readme_is_true() -> None:
         for command, answer in examples:
             response = await client.send(as_request(command))
             assert comparable(response.text) == comparable(answer), command
-
-
-async def test_what_the_service_says_of_itself_is_true() -> None:
-    async with running(build_app(TranslationSettings(device="cpu", threads=1))) as client:
-        await until_loaded(client)
-        body = (await client.post("/call", json={"input": INFO.example_input})).json()
-        assert body["output"] == INFO.example_output
-
-
-async def test_the_official_mcp_client_is_answered() -> None:
-    app = build_app(TranslationSettings(device="cpu", threads=1))
-    async with running(app) as client:
-        await until_loaded(client)
-        async with (
-            httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://mt:8105") as http,
-            Client(streamable_http_client("http://mt:8105/mcp", http_client=http)) as session,
-        ):
-            [tool] = (await session.list_tools()).tools
-            assert (tool.name, tool.description) == ("MT", INFO.description)
-            result = await session.call_tool("MT", {"input": INFO.example_input})
-            [content] = result.content
-            assert isinstance(content, TextContent)
-            assert content.text == INFO.example_output
-            assert (await session.call_tool("MT", {"input": " "})).is_error

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from demo_world.phrases import LANGUAGES, phrases
-from services.translation.app import BUNDLED, TranslationSettings, build_app
+from services.translation.app import build_app
+from services.translation.engine import BUNDLED, TranslationSettings
 from services.translation.evaluate import SEED, share_declined
 from services.translation.translator import UNKNOWN, Segment, Translator
 from tests.services.test_translation.test_app import until_loaded
