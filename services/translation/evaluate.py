@@ -17,6 +17,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Final
 
 from sacrebleu.metrics.chrf import CHRF
@@ -32,6 +33,7 @@ from services.translation.translator import Segment, Translator
 SEED: Final = 20_261_120
 """Draws the held-out phrases; training draws the others."""
 
+_COLUMNS: Final = {"exact": ".1%", "chrf": ".1f", "identified": ".1%", "declined": ".1%"}
 _TATOEBA_FILE: Final = re.compile(r"tatoeba\.[a-z]{3}-eng\.([a-z]{3})")
 
 
@@ -152,23 +154,13 @@ def _say(line: str) -> None:
 
 def _report_quality(translator: Translator, identifier: LanguageIdentifier, count: int, shown: int) -> None:
     results = [evaluate_language(translator, identifier, language, count) for language in LANGUAGES]
-    rows = [
-        [
-            f"{NAMES[one.language]} `{one.language}`",
-            f"{one.exact:.1%}",
-            f"{one.chrf:.1f}",
-            f"{one.identified:.1%}",
-            f"{one.declined:.1%}",
-        ]
-        for one in results
-    ]
-    means = [
-        f"{sum(one.exact for one in results) / len(results):.1%}",
-        f"{sum(one.chrf for one in results) / len(results):.1f}",
-        f"{sum(one.identified for one in results) / len(results):.1%}",
-        f"{sum(one.declined for one in results) / len(results):.1%}",
-    ]
-    _table([["language", "exact match", "chrF", "language named", "declined"], *rows, ["all", *means]])
+
+    def row(name: str, of: Sequence[Quality]) -> list[str]:
+        means = (fmean(getattr(one, column) for one in of) for column in _COLUMNS)
+        return [name, *map(format, means, _COLUMNS.values())]
+
+    rows = [row(f"{NAMES[one.language]} `{one.language}`", [one]) for one in results]
+    _table([["language", "exact match", "chrF", "language named", "declined"], *rows, row("all", results)])
     for one in results:
         for source, made, reference in one.wrong[:shown]:
             _say(f"\n{one.language}: {source}\n  made      {made}\n  reference {reference}")

@@ -22,18 +22,19 @@ from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 
 COUNT = 12
+Suites = dict[str, dict[str, tuple[Item, ...]]]
 
 
 @pytest.fixture(scope="module")
-def suites() -> dict[str, dict[str, tuple[Item, ...]]]:
+def suites() -> Suites:
     return {name: items(name, count=COUNT) for name in SUITES}
 
 
-def of(suites: dict[str, dict[str, tuple[Item, ...]]], name: str) -> list[Item]:
+def of(suites: Suites, name: str) -> list[Item]:
     return [item for part in suites[name].values() for item in part]
 
 
-def test_items_are_different_repeatable_and_seeded(suites: dict[str, dict[str, tuple[Item, ...]]]) -> None:
+def test_items_are_different_repeatable_and_seeded(suites: Suites) -> None:
     for name, parts in suites.items():
         for found in parts.values():
             assert len({(item.context, item.text, item.date) for item in found}) == len(found)
@@ -49,7 +50,7 @@ def test_items_are_different_repeatable_and_seeded(suites: dict[str, dict[str, t
         different("few", "all", three, 4, 0)
 
 
-def test_prompts_end_where_the_answer_begins(suites: dict[str, dict[str, tuple[Item, ...]]]) -> None:
+def test_prompts_end_where_the_answer_begins(suites: Suites) -> None:
     for name in suites:
         for item in of(suites, name):
             assert item.bare == item.bare.strip()
@@ -58,7 +59,7 @@ def test_prompts_end_where_the_answer_begins(suites: dict[str, dict[str, tuple[I
             assert item.calls
 
 
-def test_facts_and_questions_are_about_held_out_entities(suites: dict[str, dict[str, tuple[Item, ...]]]) -> None:
+def test_facts_and_questions_are_about_held_out_entities(suites: Suites) -> None:
     for name in ("facts", "questions"):
         for part, found in suites[name].items():
             for item in found:
@@ -82,9 +83,7 @@ def test_statements_have_two_sides() -> None:
     assert not set(known) & set(new)
 
 
-def test_word_problems_have_held_out_numbers_and_the_right_answer(
-    suites: dict[str, dict[str, tuple[Item, ...]]],
-) -> None:
+def test_word_problems_have_held_out_numbers_and_the_right_answer(suites: Suites) -> None:
     for item in of(suites, "word problems"):
         [(tool, expression)] = item.calls
         assert tool == "Calculator"
@@ -94,7 +93,7 @@ def test_word_problems_have_held_out_numbers_and_the_right_answer(
         assert any(operand in item.context for operand in operands)
 
 
-def test_dates_are_held_out_and_stand_in_the_calendars_sentence(suites: dict[str, dict[str, tuple[Item, ...]]]) -> None:
+def test_dates_are_held_out_and_stand_in_the_calendars_sentence(suites: Suites) -> None:
     for item in of(suites, "dates"):
         assert item.date is not None
         assert is_held_out("date", item.date.isoformat())
@@ -103,7 +102,7 @@ def test_dates_are_held_out_and_stand_in_the_calendars_sentence(suites: dict[str
         assert item.text.endswith("?")
 
 
-def test_one_of_three_notes_is_asked_for_in_another_language(suites: dict[str, dict[str, tuple[Item, ...]]]) -> None:
+def test_one_of_three_notes_is_asked_for_in_another_language(suites: Suites) -> None:
     for item in of(suites, "languages"):
         notes = re.findall(r'(\w+) wrote: "(.+?)"', item.context)
         assert len({writer for writer, _ in notes}) == len({note for _, note in notes}) == 3
@@ -158,7 +157,7 @@ ALWAYS = ("Calculator", "Calendar", "MT")
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("tool", ["Calculator", "Calendar", "MT", "WikiSearch", "QA"])
-async def test_the_bundled_services_can_answer(tool: str, suites: dict[str, dict[str, tuple[Item, ...]]]) -> None:
+async def test_the_bundled_services_can_answer(tool: str, suites: Suites) -> None:
     """Of what each tool is asked, most comes back with the answer in it; the two that need an index or torch only
     where they run."""
     asked: list[tuple[Item, int]] = []

@@ -7,7 +7,9 @@ import random
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 import pytest
 
@@ -34,7 +36,7 @@ from demo_world.texts import (
 )
 from demo_world.texts.calculator import DIRECT, SCENES
 from demo_world.texts.numbers import NUMBER, number_is_held_out, rounded, value_of
-from demo_world.texts.patterns import VOCABULARY, Known, Slots, capitalise_pattern, compose, render
+from demo_world.texts.patterns import VOCABULARY, Known, Phrasing, Slots, capitalise_pattern, compose, render
 
 WRITERS = {
     "Calculator": calculator_text,
@@ -103,47 +105,28 @@ def test_no_slot_is_left_unfilled(tool: str) -> None:
 
 def every_pattern() -> dict[str, set[str]]:
     """All whole patterns of each tool, from both sides of the phrasing split."""
-    sides = (False, True)
-    return {
-        "Calculator": {
-            pattern
-            for held_out in sides
-            for phrasing in (
-                *calculator.scene_phrasings(held_out=held_out),
-                *calculator.direct_phrasings(held_out=held_out),
-            )
-            for pattern in phrasing.patterns
-        },
-        "Calendar": {
-            pattern
-            for held_out in sides
-            for _, family in calendar.phrasings(held_out=held_out)
-            for phrasing in family
-            for pattern in phrasing.patterns
-        },
-        "WikiSearch": {
-            pattern
-            for held_out in sides
-            for relation in RELATIONS
-            if RELATIONS[relation].search
-            for phrasing in searching.relation_phrasings(relation, held_out=held_out)
-            for pattern in phrasing.patterns
-        },
-        "QA": {
-            pattern
-            for held_out in sides
-            for relation in RELATIONS
-            for family in (asking.asked_phrasings, asking.stated_phrasings)
-            for phrasing in family(relation, held_out=held_out)
-            for pattern in phrasing.patterns
-        },
-        "MT": {
-            f"{quote}{english}"
-            for held_out in sides
-            for quote in foreign.quotes(held_out=held_out)
-            for english in foreign.englishes(held_out=held_out)
-        },
-    }
+    found: dict[str, set[str]] = {tool: set() for tool in TOOLS}
+    for held_out in (False, True):
+        families = {
+            "Calculator": [
+                calculator.scene_phrasings(held_out=held_out),
+                calculator.direct_phrasings(held_out=held_out),
+            ],
+            "Calendar": [family for _, family in calendar.phrasings(held_out=held_out)],
+            "WikiSearch": [
+                searching.relation_phrasings(name, held_out=held_out) for name in RELATIONS if RELATIONS[name].search
+            ],
+            "QA": [
+                phrasings(name, held_out=held_out)
+                for name in RELATIONS
+                for phrasings in (asking.asked_phrasings, asking.stated_phrasings)
+            ],
+        }
+        for tool, own in families.items():
+            found[tool] |= {pattern for family in own for phrasing in family for pattern in phrasing.patterns}
+        quotes, englishes = foreign.quotes(held_out=held_out), foreign.englishes(held_out=held_out)
+        found["MT"] |= {f"{quote}{english}" for quote in quotes for english in englishes}
+    return found
 
 
 @pytest.mark.parametrize("tool", TOOLS)

@@ -19,7 +19,7 @@ from tests.services.real_services import INFOS, START_SECONDS, process_environme
 
 pytestmark = pytest.mark.timeout(400)
 
-GONE, GARBAGE, SHORT, FLIPPED = "gone", "garbage", "short", "flipped"
+GONE, EMPTY, GARBAGE, SHORT, FLIPPED = "gone", "empty", "garbage", "short", "flipped"
 
 DAMAGES: Final = {
     "question_answering": {
@@ -27,12 +27,13 @@ DAMAGES: Final = {
         "model/retriever/model.safetensors": SHORT, "model/reader/tokenizer.json": GARBAGE,
         "model/retriever/config.json": GARBAGE, "index": GONE, "index/index.json": GARBAGE,
         "index/vectors.faiss": GARBAGE, "index/passages.jsonl": SHORT, "model/reader/model.safetensors ": FLIPPED,
-        "index/vectors.faiss ": FLIPPED, "index/passages.jsonl ": FLIPPED,
+        "index/vectors.faiss ": FLIPPED, "index/passages.jsonl ": FLIPPED, "index/passages.offsets.npy": GARBAGE,
     },
     "translation": {
         "model": GONE, "model/translation.json": GARBAGE, "model/model.bin": GARBAGE,
         "model/tokenizer.json": GARBAGE, "model/shared_vocabulary.json": GARBAGE, "model/lid.ftz": GONE,
-        "model/lid.ftz ": GARBAGE, "model/lid.ftz  ": FLIPPED, "model/model.bin ": FLIPPED,
+        "model/lid.ftz ": GARBAGE, "model/lid.ftz  ": FLIPPED, "model/lid.ftz   ": SHORT,
+        "model/lid.ftz    ": EMPTY, "model/model.bin ": FLIPPED,
     },
 }  # fmt: skip
 """What happens to which file or folder of which service."""
@@ -66,6 +67,8 @@ def damage(path: Path, how: str) -> None:
         path.write_bytes(content)
     elif how == SHORT:
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+    elif how == EMPTY:
+        path.write_bytes(b"")
     elif path.is_dir():
         shutil.rmtree(path)
     else:

@@ -72,18 +72,10 @@ async def test_call(client: httpx.AsyncClient) -> None:
     for text in ("", "  \n"):
         body = (await client.post("/call", json={"input": text})).json()
         assert (body["tool"], body["output"]) == ("Calendar", INFO.example_output)
-
-
-async def test_call_with_the_documents_date(client: httpx.AsyncClient) -> None:
     response = await client.post("/call", json={"input": "", "context": {"date": "2023-01-30"}})
     assert response.json()["output"] == "Today is Monday, January 30, 2023."
-
-
-async def test_an_input_is_named_as_unexpected(client: httpx.AsyncClient) -> None:
-    body = (await client.post("/call", json={"input": "tomorrow"})).json()
-    assert body["output"] is None
-    assert body["error"]["code"] == "unexpected_input"
-    assert "leave it empty" in body["error"]["message"]
+    refused = (await client.post("/call", json={"input": "tomorrow"})).json()
+    assert "leave it empty" in refused["error"]["message"]
 
 
 async def test_today() -> None:

@@ -51,22 +51,6 @@ async def test_questions_are_answered(service: httpx.AsyncClient, query: str, ou
 
 
 @pytest.mark.parametrize(
-    ("query", "code"),
-    [
-        ("", "empty_query"),
-        ("   ", "empty_query"),
-        ("?!*&", "empty_query"),
-        ("the", "empty_query"),
-        ("xqzzyv", "no_result"),
-    ],
-)
-async def test_no_answer_has_a_reason(service: httpx.AsyncClient, query: str, code: str) -> None:
-    body = await call(service, query)
-    assert body["output"] is None
-    assert body["error"]["code"] == code
-
-
-@pytest.mark.parametrize(
     "query",
     [
         'Tokyo" AND (title:x OR *:*) +-!{}[]^~\\/',

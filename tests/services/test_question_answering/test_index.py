@@ -251,14 +251,6 @@ def test_an_index_of_another_model_is_refused(tmp_path: Path) -> None:
         open_index(index, "0" * 64, 24)
 
 
-@pytest.mark.parametrize("broken", ["vectors.faiss", "passages.jsonl", "passages.offsets.npy", "index.json"])
-def test_a_broken_index_is_refused(broken: str, tmp_path: Path) -> None:
-    _, index, model = model_and_index(tmp_path)
-    (index / broken).write_bytes(b"{}")
-    with pytest.raises(UnusablePassagesError, match=r"again"):
-        open_index(index, model.settings.retriever_digest, 24)
-
-
 @pytest.mark.parametrize(
     ("line", "complaint"), [("[1]", "line 2 .*object"), ('{"id": "1"}', "line 2 .*'text'"), ("{", "line 2")]
 )

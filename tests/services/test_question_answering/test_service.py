@@ -8,12 +8,12 @@ from typing import Any
 import httpx
 import pytest
 
-from services.base import Call, ConfigurationError, ToolFailure
+from services.base import Call, ToolFailure
 from services.question_answering.app import build_app
 from services.question_answering.checkpoint import Model
 from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings, require_question
 from services.question_answering.reader import Answer, Reader
-from tests.services.test_question_answering.tiny import PASSAGES, QUESTIONS, model_and_index, write_model
+from tests.services.test_question_answering.tiny import PASSAGES, QUESTIONS, model_and_index
 from tests.toolformer.http_api.asgi import running
 
 
@@ -102,27 +102,3 @@ async def test_more_passages_can_be_asked_for(folders: tuple[Path, Path, Model])
 
 def test_control_characters_are_spaces() -> None:
     assert require_question(" Where\x00is\r\n Ljubljana? ") == "Where is Ljubljana?"
-
-
-@pytest.mark.parametrize(
-    ("spoil", "complaint"),
-    [("absent", "not a finished model"), ("short", "has 3 bytes"), ("no index", "not a finished index")],
-)
-def test_what_is_missing_is_said_at_start(spoil: str, complaint: str, tmp_path: Path) -> None:
-    if spoil != "absent":
-        write_model(tmp_path / "model")
-    if spoil == "short":
-        (tmp_path / "model/reader/model.safetensors").write_bytes(b"abc")
-    index = tmp_path / "index" if spoil == "no index" else None
-    with pytest.raises(ConfigurationError, match=complaint):
-        build_app(QuestionAnsweringSettings(model=tmp_path / "model", index=index))
-
-
-async def test_a_corrupt_model_never_becomes_ready(tmp_path: Path) -> None:
-    model, index, _ = model_and_index(tmp_path)
-    weights = model / "reader/model.safetensors"
-    weights.write_bytes(b"\xff" * weights.stat().st_size)
-    engine = QuestionAnsweringEngine(QuestionAnsweringSettings(model=model, index=index))
-    with pytest.raises(Exception, match=r"model\.safetensors is damaged"):
-        await engine.start()
-    await engine.stop()

@@ -106,7 +106,8 @@ async def test_nothing_has_no_language(client: httpx.AsyncClient) -> None:
     "text",
     [
         "Das\x00 Treffen\x1b[31m findet am 20. November 2026 statt.", "\u202bاسم هذا البلد بولندا.\u202c",
-        "Das Treffen 🙂 findet 👩‍👩‍👧‍👦 statt. La réunion a lieu. 会议举行。", '</s> <mask> fra_Latn [MT(x) -> y] "Das Treffen"\\',
+        "Das Treffen 🙂 findet 👩‍👩‍👧‍👦 statt. La réunion a lieu. 会议举行。",
+        '</s> <mask> fra_Latn [MT(x) -> y] "Das Treffen"\\',
         "Das Treffen findet am 20. November 2026 statt.\r\n\r\nDas Museum wurde eröffnet.",
     ],
 )  # fmt: skip
@@ -186,35 +187,6 @@ async def test_a_language_the_model_was_not_trained_on_is_an_error(
     async with running(build_app(settings(folder, language_id))) as client:
         await until_loaded(client)
         assert await code_of(client, GERMAN) == "unsupported_language"
-
-
-@pytest.mark.parametrize("what", ["model", "language_id"])
-async def test_a_missing_file_is_said_at_the_start(
-    model_folder: Path, language_id: Path, tmp_path: Path, what: str
-) -> None:
-    files = {"model": model_folder, "language_id": language_id, what: tmp_path / "nowhere"}
-    async with running(build_app(settings(**files))) as client:
-        response = await until_loaded(client)
-        assert response.status_code == 503
-        assert str(tmp_path / "nowhere") in str(error_of(response)["message"])
-        assert (await client.post("/call", json={"input": GERMAN})).status_code == 503
-
-
-@pytest.fixture(params=["empty", "text", "torn", "zeros"])
-def broken(request: pytest.FixtureRequest, language_id: Path, tmp_path: Path) -> Path:
-    """A file that is no whole classifier."""
-    whole = language_id.read_bytes()
-    content = {"empty": b"", "text": b"not a model", "torn": whole[: len(whole) // 2], "zeros": bytes(5_000)}
-    path = tmp_path / "broken.ftz"
-    path.write_bytes(content[request.param])
-    return path
-
-
-async def test_a_corrupt_classifier_is_said_at_the_start(model_folder: Path, broken: Path) -> None:
-    async with running(build_app(settings(model_folder, broken))) as client:
-        response = await until_loaded(client)
-        assert response.status_code == 503
-        assert "broken.ftz" in str(error_of(response)["message"])
 
 
 def test_a_setting_that_cannot_hold_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
