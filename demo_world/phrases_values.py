@@ -91,32 +91,8 @@ def _show_money(value: tuple[int, str], locale: Locale) -> str:
     return format_currency(number, currency, "#,##0", locale, currency_digits=False, format_type="name")
 
 
-def _show_country(code: str, locale: Locale) -> str:
-    return str(locale.territories[code])
-
-
-def _show_language(code: str, locale: Locale) -> str:
-    return str(locale.languages[code])
-
-
-def _show_currency(code: str, locale: Locale) -> str:
-    return get_currency_name(code, locale=locale)
-
-
 def _show_list(show: Callable[[str, Locale], str]) -> Callable[[Sequence[str], Locale], str]:
     return lambda codes, locale: format_list([show(code, locale) for code in codes], "standard", locale)
-
-
-def _show_weekday(day: int, locale: Locale) -> str:
-    return str(locale.days["stand-alone"]["wide"][day])
-
-
-def _show_month(month: tuple[int, int], locale: Locale) -> str:
-    return format_skeleton("yMMMM", datetime.date(*month, 1), locale=locale)
-
-
-def _show_month_name(month: int, locale: Locale) -> str:
-    return str(locale.months["stand-alone"]["wide"][month])
 
 
 def _show_date(style: Literal["long", "full"]) -> Callable[[datetime.date, Locale], str]:
@@ -137,21 +113,28 @@ def _time(rng: random.Random) -> datetime.time:
     return datetime.time(rng.randint(2, 23), rng.randrange(60))
 
 
+_COUNTRY: Final = Kind(_any_of(_COUNTRIES), lambda code, locale: str(locale.territories[code]))
+_LANGUAGE: Final = Kind(_any_of(_TABLE.languages), lambda code, locale: str(locale.languages[code]))
 KINDS: Final[Mapping[str, Kind]] = {
-    "country": Kind(_any_of(_COUNTRIES), _show_country),
-    "countries": Kind(_some_of(_COUNTRIES), _show_list(_show_country)),
-    "language": Kind(_any_of(_TABLE.languages), _show_language),
-    "languages": Kind(_some_of(_TABLE.languages), _show_list(_show_language)),
-    "currency": Kind(_any_of(_TABLE.currencies), _show_currency),
+    "country": _COUNTRY,
+    "countries": Kind(_some_of(_COUNTRIES), _show_list(_COUNTRY.show)),
+    "language": _LANGUAGE,
+    "languages": Kind(_some_of(_TABLE.languages), _show_list(_LANGUAGE.show)),
+    "currency": Kind(_any_of(_TABLE.currencies), lambda code, locale: get_currency_name(code, locale=locale)),
     "money": Kind(lambda rng: (_number(rng, 99_999), rng.choice(_TABLE.currencies)), _show_money),
     "number": Kind(_number, lambda value, locale: format_decimal(value, locale=locale)),
     "year": Kind(lambda rng: rng.randint(1950, 2049), lambda value, _: str(value)),
     "percent": Kind(lambda rng: rng.randint(2, 99), lambda value, locale: format_percent(value / 100, locale=locale)),
     "date": Kind(_day, _show_date("long")),
     "fulldate": Kind(_day, _show_date("full")),
-    "month": Kind(lambda rng: (rng.randint(1950, 2049), rng.randint(1, 12)), _show_month),
-    "monthname": Kind(lambda rng: rng.randint(1, 12), _show_month_name),
-    "weekday": Kind(lambda rng: rng.randrange(7), _show_weekday),
+    "month": Kind(
+        lambda rng: (rng.randint(1950, 2049), rng.randint(1, 12)),
+        lambda month, locale: format_skeleton("yMMMM", datetime.date(*month, 1), locale=locale),
+    ),
+    "monthname": Kind(
+        lambda rng: rng.randint(1, 12), lambda month, locale: str(locale.months["stand-alone"]["wide"][month])
+    ),
+    "weekday": Kind(lambda rng: rng.randrange(7), lambda day, locale: str(locale.days["stand-alone"]["wide"][day])),
     "time": Kind(_time, lambda time, locale: format_time(time, "short", locale=locale)),
     **{kind: _quantity(kind) for kind in _TABLE.units},
 }

@@ -12,23 +12,10 @@ from torch import Tensor
 def encoded(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
     """Ids of each text with its special tokens, at most ``max_tokens``; what is cut off is the text's end, never its
     closing mark."""
-    special = tokenizer.num_special_tokens_to_add(False)
-    found = []
-    for encoding in tokenizer.encode_batch(list(texts)):
-        ids: list[int] = encoding.ids
-        if len(ids) > max_tokens:
-            marks = encoding.special_tokens_mask
-            closing = special - sum(1 for _ in _leading(marks))
-            ids = ids[: max_tokens - closing] + ids[len(ids) - closing :]
-        found.append(ids)
-    return found
-
-
-def _leading(marks: Sequence[int]) -> Iterator[int]:
-    for mark in marks:
-        if not mark:
-            return
-        yield mark
+    tokenizer.enable_truncation(max_tokens)
+    encodings = tokenizer.encode_batch(list(texts))
+    tokenizer.no_truncation()
+    return [encoding.ids for encoding in encodings]
 
 
 def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:
