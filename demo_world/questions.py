@@ -13,21 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Generic, Literal, TypeVar
 
-from demo_world import facts
+from demo_world import culture, geography, titles
 from demo_world.city_pages import capital_cities, distance_km
-from demo_world.culture import MONTHS
-from demo_world.geography import grouped
 from demo_world.relations import RELATIONS, Fact
 from demo_world.splits import on_side, stable_hash
-from demo_world.titles import (
-    city_titles,
-    country_titles,
-    county_titles,
-    currency_titles,
-    language_titles,
-    state_titles,
-    subdivision_titles,
-)
 
 Split = Literal["held-out entities", "held-out phrasings"]
 
@@ -117,13 +106,13 @@ def _side(kind: _Kind[Any], held_out: bool) -> tuple[Any, ...]:
 @cache
 def _ranks() -> dict[str, int]:
     """Each city's place among its country's by inhabitants, by key."""
-    by_country = grouped(facts.cities(), lambda city: city.country_code).values()
+    by_country = geography.grouped(geography.cities(), lambda city: city.country_code).values()
     return {city.key: rank for own in by_country for rank, city in enumerate(own, start=1)}
 
 
-def _city_fact(rng: random.Random, city: facts.City) -> Fact:
-    title = city_titles()[city.key]
-    country = facts.countries_by_code()[city.country_code]
+def _city_fact(rng: random.Random, city: geography.City) -> Fact:
+    title = titles.city_titles()[city.key]
+    country = geography.countries_by_code()[city.country_code]
     capital = capital_cities().get(city.country_code)
     region = None if city is capital else city.region  # a capital's page names no region
     rank = _ranks()[city.key]
@@ -140,7 +129,7 @@ def _city_fact(rng: random.Random, city: facts.City) -> Fact:
     return Fact(title, title, f"city {relation}", answers[relation])
 
 
-def _country_fact(rng: random.Random, country: facts.Country) -> Fact:
+def _country_fact(rng: random.Random, country: geography.Country) -> Fact:
     answers = {
         "population": f"{country.population:,}" if country.population else "",
         "capital": country.capital or "",
@@ -159,69 +148,70 @@ def _country_fact(rng: random.Random, country: facts.Country) -> Fact:
 def _largest_cities() -> dict[str, str]:
     """The name of each US state's most populous city, by the state's name."""
     largest: dict[str, str] = {}
-    for city in facts.cities():
+    for city in geography.cities():
         if city.country_code == "US" and city.region is not None:
             largest.setdefault(city.region, city.name)
     return largest
 
 
-def _state_fact(rng: random.Random, state: facts.State) -> Fact:
+def _state_fact(rng: random.Random, state: geography.State) -> Fact:
     relation, answer = rng.choice(
         [("largest city", _largest_cities().get(state.name, "")), ("postal abbreviation", state.code)]
     )
-    title = state_titles()[state.code]
+    title = titles.state_titles()[state.code]
     return Fact(title, title, f"state {relation}", answer if state.name in _largest_cities() else "")
 
 
-def _county_fact(_: random.Random, county: facts.County) -> Fact:
-    title = county_titles()[county.fips]
+def _county_fact(_: random.Random, county: geography.County) -> Fact:
+    title = titles.county_titles()[county.fips]
     return Fact(title, title, "county code", county.fips)  # the title itself names the state
 
 
-def _subdivision_fact(rng: random.Random, part: facts.Subdivision) -> Fact:
-    title = subdivision_titles()[part.code]
+def _subdivision_fact(rng: random.Random, part: geography.Subdivision) -> Fact:
+    title = titles.subdivision_titles()[part.code]
     relation, answer = rng.choice(
-        [("country", facts.with_article(part.country)), ("kind", part.kind), ("code", part.code)]
+        [("country", geography.with_article(part.country)), ("kind", part.kind), ("code", part.code)]
     )
     # A title such as `Central (region, Ghana)` answers by itself.
     return Fact(title, title, f"subdivision {relation}", "" if "(" in title and relation != "code" else answer)
 
 
-def _language_fact(rng: random.Random, language: facts.Language) -> Fact:
+def _language_fact(rng: random.Random, language: culture.Language) -> Fact:
     relation, answer = rng.choice([("script", language.script or ""), ("code", language.code)])
-    return Fact(language_titles()[language.code], language.name, f"language {relation}", answer)
+    return Fact(titles.language_titles()[language.code], language.name, f"language {relation}", answer)
 
 
-def _currency_fact(rng: random.Random, currency: facts.Currency) -> Fact:
+def _currency_fact(rng: random.Random, currency: culture.Currency) -> Fact:
     relation, answer = rng.choice([("code", currency.code), ("number", str(currency.number))])
-    return Fact(currency_titles()[currency.code], f"the {currency.name}", f"currency {relation}", answer)
+    return Fact(titles.currency_titles()[currency.code], f"the {currency.name}", f"currency {relation}", answer)
 
 
-def _holidays() -> list[facts.Holiday]:
+def _holidays() -> list[culture.Holiday]:
     """Holidays that fall on one day of the year in their country."""
-    named = grouped(facts.public_holidays(), lambda holiday: (holiday.country, holiday.name))
+    named = geography.grouped(culture.public_holidays(), lambda holiday: (holiday.country, holiday.name))
     return [days[0] for days in named.values() if len(days) == 1]
 
 
-def _holiday_fact(_: random.Random, holiday: facts.Holiday) -> Fact:
-    entity = f"{holiday.name} in {facts.with_article(holiday.country)}"
-    day = f"{MONTHS[holiday.month - 1]} {holiday.day}"
-    return Fact(f"Public holidays in {facts.with_article(holiday.country)}", entity, "holiday date", day)
+def _holiday_fact(_: random.Random, holiday: culture.Holiday) -> Fact:
+    entity = f"{holiday.name} in {geography.with_article(holiday.country)}"
+    day = f"{culture.MONTHS[holiday.month - 1]} {holiday.day}"
+    return Fact(f"Public holidays in {geography.with_article(holiday.country)}", entity, "holiday date", day)
 
 
 _KINDS: Final[tuple[_Kind[Any], ...]] = (
-    _Kind(0.58, "city", lambda: [one for one in facts.cities() if one.key in city_titles()],
+    _Kind(0.58, "city", lambda: [one for one in geography.cities() if one.key in titles.city_titles()],
           lambda city: city.name, _city_fact),
-    _Kind(0.20, "country", lambda: [one for one in facts.countries() if one.code in country_titles()],
+    _Kind(0.20, "country", lambda: [one for one in geography.countries() if one.code in titles.country_titles()],
           lambda country: country.name, _country_fact),
-    _Kind(0.03, "state", lambda: [one for one in facts.states() if one.code != "DC"],
+    _Kind(0.03, "state", lambda: [one for one in geography.states() if one.code != "DC"],
           lambda state: state.name, _state_fact),
-    _Kind(0.05, "county", lambda: [one for one in facts.counties() if one.fips in county_titles()],
+    _Kind(0.05, "county", lambda: [one for one in geography.counties() if one.fips in titles.county_titles()],
           lambda county: county.fips, _county_fact),
-    _Kind(0.05, "subdivision", lambda: [one for one in facts.subdivisions() if one.code in subdivision_titles()],
+    _Kind(0.05, "subdivision",
+          lambda: [one for one in geography.subdivisions() if one.code in titles.subdivision_titles()],
           lambda part: part.code, _subdivision_fact),
-    _Kind(0.03, "language", facts.languages, lambda language: language.name, _language_fact),
-    _Kind(0.03, "currency", lambda: [one for one in facts.currencies() if one.code in currency_titles()],
+    _Kind(0.03, "language", culture.languages, lambda language: language.name, _language_fact),
+    _Kind(0.03, "currency", lambda: [one for one in culture.currencies() if one.code in titles.currency_titles()],
           lambda currency: currency.name, _currency_fact),
     _Kind(0.03, "holiday", _holidays, lambda holiday: f"{holiday.name}, {holiday.country}", _holiday_fact),
 )  # fmt: skip

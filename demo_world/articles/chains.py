@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final, TypeVar
 
-from demo_world import facts, questions
+from demo_world import geography, questions
 from demo_world.articles.article import Truth
 from demo_world.city_pages import capital_cities
 from demo_world.relations import Fact, statements
@@ -196,9 +196,9 @@ def _following(rng: random.Random, known: Fact, held_out: bool) -> Fact | None:
 
 
 @cache
-def _countries() -> dict[str, facts.Country]:
+def _countries() -> dict[str, geography.Country]:
     """Countries by their name in a sentence."""
-    return {country.in_text: country for country in facts.countries()}
+    return {country.in_text: country for country in geography.countries()}
 
 
 def _fact(rng: random.Random, relation: str, held_out: bool) -> Fact:

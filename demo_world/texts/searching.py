@@ -10,21 +10,22 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final
 
-from demo_world import facts
+from demo_world import geography
 from demo_world.relations import OPENINGS, TAILS, Fact, statement_key, statements
 from demo_world.splits import is_held_out
 from demo_world.texts.patterns import Known, Phrasing, Slots, looked_up, render, surround
 from demo_world.texts.text import CallSlot, Text
+from demo_world.titles import unique_cities
 
 TOOL: Final = "WikiSearch"
 
 
-_CITY_RELATIONS: Final[Mapping[str, Callable[[facts.City], str]]] = {
+_CITY_RELATIONS: Final[Mapping[str, Callable[[geography.City], str]]] = {
     "city population": lambda city: f"{city.population:,}",
     "city place": lambda city: f"{city.region}, {city.country}" if city.region else city.country_in_text,
     "city time zone": lambda city: city.timezone,
 }
-_COUNTRY_RELATIONS: Final[Mapping[str, Callable[[facts.Country], str]]] = {
+_COUNTRY_RELATIONS: Final[Mapping[str, Callable[[geography.Country], str]]] = {
     "country population": lambda country: f"{country.population:,}" if country.population else "",
     "country capital": lambda country: country.capital or "",
     "country area": lambda country: f"{country.area_km2:,}" if country.area_km2 else "",
@@ -35,22 +36,22 @@ _CITY_SHARE: Final = 0.8
 
 
 @cache
-def city_pool(*, held_out: bool) -> tuple[facts.City, ...]:
+def city_pool(*, held_out: bool) -> tuple[geography.City, ...]:
     """Cities whose name is their page's title. A trainable one also lies in a trainable country, which its page
     names."""
     return tuple(
         city
-        for city in facts.unique_cities()
+        for city in unique_cities()
         if is_held_out("city", city.name) is held_out and (held_out or not is_held_out("country", city.country))
     )
 
 
 @cache
-def country_pool(*, held_out: bool) -> tuple[facts.Country, ...]:
+def country_pool(*, held_out: bool) -> tuple[geography.Country, ...]:
     """Countries of one side of the split; a trainable one has a trainable capital."""
     return tuple(
         country
-        for country in facts.countries()
+        for country in geography.countries()
         if is_held_out("country", country.name) is held_out
         and (held_out or not is_held_out("city", country.capital or ""))
     )

@@ -15,7 +15,7 @@ import json
 import logging
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -46,7 +46,7 @@ from services.question_answering.passage_index import (
     cells_for,
     sample_for,
 )
-from services.question_answering.passages import PassageStore, PassageWriter
+from services.question_answering.passages import PagePassage, PassageStore, write_passages
 from services.question_answering.published import (
     CHECKPOINT_FILE,
     Checkpoint,
@@ -177,31 +177,31 @@ def convert_index(
         VectorIndexError: there are too few vectors for an approximate index.
     """
     out.mkdir(parents=True, exist_ok=True)
-    blocks, width = Blocks(out), model.retriever.width
-    counts = []
-    with PassageWriter(out) as writer:
-        for number, (embeddings, records) in enumerate(shards):
-            passages, vectors = read_passages(records), read_embeddings(embeddings, width)
-            if len(passages) != len(vectors):
-                raise AtlasConversionError(
-                    f"{embeddings} has {len(vectors):,} vectors, {records} {len(passages):,} passages"
-                )
-            for passage in passages:
-                writer.add(passage)
-            if not blocks.has(number):
-                blocks.write(number, vectors.to(torch.float16).numpy())
-            counts.append(len(passages))
-            logger.info("shard %d of %d: %d passages", number + 1, len(shards), len(passages))
+    width = model.retriever.width
+    count = write_passages(out, _converted(shards, Blocks(out), width))
     require_same_model(model, out)
     manifest = IndexManifest(
         source=f"{len(shards)} published shards",
         retriever=model.settings.retriever_digest,
         kind=kind,
-        passages=sum(counts),
+        passages=count,
         width=width,
     )
     finish(out, manifest, code_bytes=code_bytes)
     return manifest
+
+
+def _converted(shards: Sequence[tuple[Path, Path]], blocks: Blocks, width: int) -> Iterator[PagePassage]:
+    """The passages of all shards; on the way their vectors go into ``blocks``."""
+    for number, (embeddings, records) in enumerate(shards):
+        passages, vectors = read_passages(records), read_embeddings(embeddings, width)
+        if len(passages) != len(vectors):
+            message = f"{embeddings} has {len(vectors):,} vectors, {records} {len(passages):,} passages"
+            raise AtlasConversionError(message)
+        yield from passages
+        if not blocks.has(number):
+            blocks.write(number, vectors.to(torch.float16).numpy())
+        logger.info("shard %d of %d: %d passages", number + 1, len(shards), len(passages))
 
 
 def require_same_model(model: Model, index: Path) -> None:

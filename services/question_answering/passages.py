@@ -66,36 +66,11 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
     return (f"{line};" if isinstance(line, Item) else line for line in lines)
 
 
-class PassageWriter:
-    """Writes passages and where each begins, into a folder.
-
-    ``with PassageWriter(folder) as writer: writer.add(passage)``; the offsets are written at the end.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._offsets = [0]
-
-    def __enter__(self) -> PassageWriter:
-        self._out = (self._folder / PASSAGES_FILE).open("wb")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._out.close()
-        np.save(self._folder / OFFSETS_FILE, np.asarray(self._offsets, dtype=np.int64))
-
-    def add(self, passage: PagePassage) -> None:
-        """Append one passage."""
-        line = json.dumps(passage.record(), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        self._out.write(line)
-        self._offsets.append(self._offsets[-1] + len(line))
-
-
 class PassageStore:
     """Passages in a folder by number. The file is mapped, not read: 28 million passages cost page cache, not memory."""
 
     def __init__(self, folder: Path) -> None:
-        """Open what a `PassageWriter` wrote.
+        """Open what `write_passages` wrote.
 
         Raises:
             OSError: a file is missing or cannot be read.
@@ -128,10 +103,12 @@ class PassageStore:
 
 
 def write_passages(folder: Path, passages: Iterable[PagePassage]) -> int:
-    """Write ``passages`` into ``folder``; how many there were."""
-    count = 0
-    with PassageWriter(folder) as writer:
+    """Write ``passages`` into ``folder``, and at the end where each begins; how many there were."""
+    offsets = [0]
+    with (folder / PASSAGES_FILE).open("wb") as out:
         for passage in passages:
-            writer.add(passage)
-            count += 1
-    return count
+            line = json.dumps(passage.record(), ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+            out.write(line)
+            offsets.append(offsets[-1] + len(line))
+    np.save(folder / OFFSETS_FILE, np.asarray(offsets, dtype=np.int64))
+    return len(offsets) - 1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from demo_world import encyclopedia, facts
+from demo_world import encyclopedia, geography
 from demo_world.city_pages import distance_km
 from demo_world.page import Page, listed, phrase
 from demo_world.titles import city_titles
@@ -41,7 +41,7 @@ def test_pages_have_kilts_shape() -> None:
 
 def test_a_citys_first_sentence_answers_for_its_population(all_pages: dict[str, Page]) -> None:
     titles = city_titles()
-    for city in facts.cities():
+    for city in geography.cities():
         if city.key in titles:
             first = all_pages[titles[city.key]].lead[0]
             assert first.startswith(f"{city.name} is ")
@@ -79,7 +79,7 @@ def test_phrasings_vary_and_depend_on_the_title_alone(all_pages: dict[str, Page]
 
 
 def test_distances_are_those_on_the_map() -> None:
-    by_name = {city.name: city for city in reversed(facts.cities())}
+    by_name = {city.name: city for city in reversed(geography.cities())}
     assert distance_km(by_name["Ljubljana"], by_name["Maribor"]) == pytest.approx(104, abs=4)
     assert distance_km(by_name["Tokyo"], by_name["Tokyo"]) == 0
 

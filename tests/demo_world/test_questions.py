@@ -2,7 +2,7 @@
 
 import pytest
 
-from demo_world import encyclopedia, facts, questions
+from demo_world import encyclopedia, geography, questions
 from demo_world.questions import SPLITS, suite
 from demo_world.relations import RELATIONS
 from demo_world.splits import is_held_out
@@ -38,7 +38,7 @@ def test_what_is_held_out_is_never_asked_in_training(drawn: list[questions.Quest
 
 
 def test_cities_and_countries_are_held_out_as_they_are_for_everyone(drawn: list[questions.Question]) -> None:
-    names = {title: city.name for city in facts.cities() if (title := city_titles().get(city.key))}
+    names = {title: city.name for city in geography.cities() if (title := city_titles().get(city.key))}
     asked_cities = [names[asked.title] for asked in drawn if asked.relation.startswith("city ")]
     assert not any(is_held_out("city", name) for name in asked_cities)
     asked_countries = [asked.title for asked in drawn if asked.relation.startswith("country ")]

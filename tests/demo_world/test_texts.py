@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from demo_world import facts
+from demo_world import geography, titles
 from demo_world import questions as world_questions
 from demo_world.relations import RELATIONS
 from demo_world.splits import is_held_out
@@ -174,8 +174,8 @@ def test_training_texts_hold_no_held_out_date() -> None:
 
 
 def held_out_entities() -> set[str]:
-    cities = {city.name for city in facts.unique_cities() if is_held_out("city", city.name)}
-    return cities | {country.name for country in facts.countries() if is_held_out("country", country.name)}
+    cities = {city.name for city in titles.unique_cities() if is_held_out("city", city.name)}
+    return cities | {country.name for country in geography.countries() if is_held_out("country", country.name)}
 
 
 def test_training_texts_ask_about_no_held_out_city_or_country() -> None:

@@ -12,8 +12,8 @@ import httpx
 import pytest
 import pytest_asyncio
 
-from demo_world import facts
-from demo_world.titles import city_titles
+from demo_world import geography
+from demo_world.titles import city_titles, unique_cities
 from services.wiki_search.app import INFO
 from services.wiki_search.manifest import read_manifest
 from tests.services.real_services import RunningService, running_service
@@ -67,7 +67,7 @@ async def test_any_text_is_a_safe_query(service: httpx.AsyncClient, query: str) 
 
 async def test_many_at_once_get_their_own_answers(service: httpx.AsyncClient) -> None:
     titles = city_titles()
-    cities = [city for city in facts.cities()[:300] if city in facts.unique_cities()][:120]
+    cities = [city for city in geography.cities()[:300] if city in unique_cities()][:120]
     batches = [cities[start : start + 10] for start in range(0, 60, 10)]
     singles = [call(service, f"{titles[city.key]} population") for city in cities[60:]]
     grouped = [
@@ -170,7 +170,7 @@ async def test_the_bundled_index_is_built_once_and_finds_cities_by_name(tmp_path
 
 def _found_by_name(client: httpx.Client) -> None:
     titles = city_titles()
-    cities = random.Random(20).sample([city for city in facts.cities() if city.key in titles], 500)
+    cities = random.Random(20).sample([city for city in geography.cities() if city.key in titles], 500)
     for phrasing in ("population of {}", "{} population", "How many people live in {}?"):
         right = 0
         for start in range(0, len(cities), 50):
