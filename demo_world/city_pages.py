@@ -1,12 +1,12 @@
 """Pages about cities: the first sentence carries what is asked most, so that a short snippet answers."""
 
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, partial
 from math import asin, cos, radians, sin, sqrt
 from typing import Final
 
 from demo_world.geography import City, cities, countries_by_code
-from demo_world.page import Page, Sayings, listed
+from demo_world.page import Page, listed, sentence
 from demo_world.titles import city_titles, fold
 
 _EARTH_RADIUS_KM: Final = 6371.0
@@ -36,7 +36,7 @@ def capital_cities() -> dict[str, City]:
 
 
 def _page(city: City, title: str, rank: int, larger: City | None) -> Page:
-    say, country = Sayings(title, "city"), countries_by_code()[city.country_code]
+    say, country = partial(sentence, title, "city"), countries_by_code()[city.country_code]
     place = f"{city.region}, {country.name}" if city.region else country.in_text
     capital = capital_cities().get(city.country_code)
     lead = "capital_lead" if capital is city else "lead"

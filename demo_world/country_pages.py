@@ -1,6 +1,7 @@
 """Pages about continents, countries and their parts."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 from demo_world.culture import public_holidays
@@ -20,7 +21,7 @@ from demo_world.geography import (
     subdivisions,
     with_article,
 )
-from demo_world.page import Page, Sayings, bullets, listed
+from demo_world.page import Page, bullets, listed, sentence
 from demo_world.titles import city_titles, country_titles, county_titles, state_titles, subdivision_titles
 
 _LISTED_CITIES: Final = 10
@@ -82,7 +83,7 @@ def _continent(continent: Continent) -> Page:
 
 
 def _country(country: Country, homes: list[City], parts: list[Subdivision], has_holidays: bool) -> Page:
-    say, name = Sayings(country.name, "country"), country.in_text
+    say, name = partial(sentence, country.name, "country"), country.in_text
     known = "lead_with_capital" if country.capital else "lead"
     lead = [
         say(
@@ -134,7 +135,7 @@ def _state(state: State, homes: list[City]) -> Page:
         lead = f"{state.name} is the federal district of the United States; its city is {largest.name}."
     else:
         people = f"{largest.population:,}"
-        lead = Sayings(title, "part")("lead", "state", name=state.name, city=largest.name, population=people)
+        lead = sentence(title, "part", "lead", "state", name=state.name, city=largest.name, population=people)
     counted = f"{len(own_counties)} counties or equal units" if own_counties else "no counties"
     return Page(
         title=title,
@@ -148,13 +149,13 @@ def _state(state: State, homes: list[City]) -> Page:
 
 
 def _county(county: County, title: str) -> Page:
-    lead = Sayings(title, "part")("lead", "county", name=county.name, state=county.state, fips=county.fips)
+    lead = sentence(title, "part", "lead", "county", name=county.name, state=county.state, fips=county.fips)
     return Page(title=title, lead=(lead,), categories=(f"Counties of {county.state}",))
 
 
 def _subdivision(part: Subdivision, title: str) -> Page:
     country = with_article(part.country)
-    say = Sayings(title, "part")
+    say = partial(sentence, title, "part")
     lead = say("lead", "subdivision", name=part.name, country=country, kind=part.kind, code=part.code)
     lead = f"{lead} It is a part of {part.parent}." if part.parent else lead
     return Page(title=title, lead=(lead,), categories=(f"Subdivisions of {country}",))

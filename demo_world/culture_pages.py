@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from datetime import date, timedelta
+from functools import partial
 from typing import Final
 
 from demo_world.culture import MONTHS, Currency, Holiday, Language, currencies, languages, public_holidays
 from demo_world.geography import grouped, with_article
-from demo_world.page import Page, Sayings, bullets, listed
+from demo_world.page import Page, bullets, listed, sentence
 from demo_world.titles import currency_titles, language_titles
 
 _LEAP_YEAR: Final = 2024
@@ -43,7 +44,7 @@ def day_pages() -> Iterator[Page]:
 
 
 def _language(language: Language, title: str) -> Page:
-    say, shown = Sayings(title, "culture"), [with_article(name) for name in language.countries]
+    say, shown = partial(sentence, title, "culture"), [with_article(name) for name in language.countries]
     if shown:
         lead = say("lead", "language", name=language.name, countries=listed(shown))
     else:
@@ -65,7 +66,7 @@ def _language(language: Language, title: str) -> Page:
 
 def _currency(currency: Currency, title: str) -> Page:
     places = listed([with_article(name) for name in currency.countries])
-    lead = Sayings(title, "culture")("lead", "currency", name=currency.name, code=currency.code, countries=places)
+    lead = sentence(title, "culture", "lead", "currency", name=currency.name, code=currency.code, countries=places)
     digits = "no decimals" if not currency.decimals else f"{currency.decimals} decimals"
     details = f"Amounts in {currency.plural} are written with {digits}; the number code is {currency.number}."
     if currency.symbol != currency.code:

@@ -48,16 +48,10 @@ BULLET = "BULLET::::- "
 """What starts a list item's line in KILT."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sayings:
-    """What the page with this title says, in the wordings of its kind (``tables/pages.toml``)."""
-
-    title: str
-    kind: str
-
-    def __call__(self, slot: str, wording: str = "", /, **values: object) -> str:
-        """The sentence for `slot`, filled with `values`; `wording` names its patterns where they have another name."""
-        return phrase(self.title, slot, PATTERNS[self.kind][wording or slot], **values)
+def sentence(title: str, kind: str, slot: str, wording: str = "", /, **values: object) -> str:
+    """What the page with this title says for `slot`, in the wordings of its kind (``tables/pages.toml``), filled with
+    `values`; `wording` names the patterns where they have another name than the slot."""
+    return phrase(title, slot, PATTERNS[kind][wording or slot], **values)
 
 
 def phrase(title: str, slot: str, patterns: Sequence[str], **values: object) -> str:

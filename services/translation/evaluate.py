@@ -14,7 +14,7 @@ import argparse
 import re
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -33,7 +33,6 @@ from services.translation.translator import Segment, Translator
 SEED: Final = 20_261_120
 """Draws the held-out phrases; training draws the others."""
 
-_COLUMNS: Final = {"exact": ".1%", "chrf": ".1f", "identified": ".1%", "declined": ".1%"}
 _TATOEBA_FILE: Final = re.compile(r"tatoeba\.[a-z]{3}-eng\.([a-z]{3})")
 
 
@@ -50,6 +49,14 @@ class Quality:
     """Translations of which the model is less sure than its folder asks for."""
     wrong: tuple[tuple[str, str, str], ...]
     """The phrases that were not translated exactly: source, translation, reference."""
+
+
+_COLUMNS: Final[Mapping[str, tuple[Callable[[Quality], float], str]]] = {
+    "exact match": (lambda one: one.exact, ".1%"),
+    "chrF": (lambda one: one.chrf, ".1f"),
+    "language named": (lambda one: one.identified, ".1%"),
+    "declined": (lambda one: one.declined, ".1%"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,11 +163,10 @@ def _report_quality(translator: Translator, identifier: LanguageIdentifier, coun
     results = [evaluate_language(translator, identifier, language, count) for language in LANGUAGES]
 
     def row(name: str, of: Sequence[Quality]) -> list[str]:
-        means = (fmean(getattr(one, column) for one in of) for column in _COLUMNS)
-        return [name, *map(format, means, _COLUMNS.values())]
+        return [name, *(format(fmean(map(value, of)), form) for value, form in _COLUMNS.values())]
 
     rows = [row(f"{NAMES[one.language]} `{one.language}`", [one]) for one in results]
-    _table([["language", "exact match", "chrF", "language named", "declined"], *rows, row("all", results)])
+    _table([["language", *_COLUMNS], *rows, row("all", results)])
     for one in results:
         for source, made, reference in one.wrong[:shown]:
             _say(f"\n{one.language}: {source}\n  made      {made}\n  reference {reference}")
