@@ -57,13 +57,6 @@ async def test_answers_are_the_readers(client: httpx.AsyncClient, folders: tuple
     assert body["score"] == pytest.approx(expected.score, abs=1e-3)
 
 
-async def test_a_batch_answers_as_single_calls_do(client: httpx.AsyncClient) -> None:
-    batch = (await client.post("/calls", json={"calls": [{"input": asked} for asked in QUESTIONS]})).json()["calls"]
-    single = [(await client.post("/call", json={"input": asked})).json() for asked in QUESTIONS]
-    assert [call["output"] for call in batch] == [call["output"] for call in single]
-    assert all(call["error"] is None for call in batch)
-
-
 async def test_concurrent_calls_are_read_together(
     folders: tuple[Path, Path, Model], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,6 @@ from services.translation.translator import Translated, Translator
 from tests.toolformer.http_api.asgi import error_of, running
 
 GERMAN = "Das Treffen findet am 20. November 2026 statt."
-CHINESE = "会议于1991年8月13日举行。"
 
 
 def settings(model: Path, language_id: Path, **more: Any) -> TranslationSettings:
@@ -135,14 +134,6 @@ async def test_a_doubtful_text_is_translated_only_when_its_language_is_given(
         assert detected["confidence"] < 1
         response = await client.get("/translate", params={"text": "qwertz uiop", "source": "de"})
         assert response.status_code == 200
-
-
-async def test_a_batch_is_answered_in_order_and_as_one_by_one(client: httpx.AsyncClient) -> None:
-    inputs = [GERMAN, "", "12", CHINESE, "The shop opens at 9:30 AM.", f"{GERMAN} {GERMAN}"]
-    response = await client.post("/calls", json={"calls": [{"input": text} for text in inputs]})
-    together = [(answer["output"], answer["error"]) for answer in response.json()["calls"]]
-    alone = [(body["output"], body["error"]) for body in [await call(client, text) for text in inputs]]
-    assert together == alone
 
 
 async def test_sentences_are_translated_each_and_joined(client: httpx.AsyncClient) -> None:
