@@ -129,7 +129,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "fulldate": Kind(_day, _show_date("full")),
     "month": Kind(
         lambda rng: (rng.randint(1950, 2049), rng.randint(1, 12)),
-        lambda month, locale: format_skeleton("yMMMM", datetime.date(*month, 1), locale=locale),
+        lambda month, locale: format_skeleton("yMMMM", datetime.date(month[0], month[1], 1), locale=locale),
     ),
     "monthname": Kind(
         lambda rng: rng.randint(1, 12), lambda month, locale: str(locale.months["stand-alone"]["wide"][month])
