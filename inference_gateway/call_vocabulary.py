@@ -57,6 +57,9 @@ class CallForm(Protocol):
     @property
     def max_input_tokens(self) -> int: ...
 
+    @property
+    def cost(self) -> float: ...
+
 
 class NameTokens:
     """Which tokens of a vocabulary can write a tool's name. ``words``: each token's bytes."""

@@ -7,6 +7,7 @@ not cancelled."""
 from __future__ import annotations
 
 import datetime as dt
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal
@@ -75,11 +76,16 @@ class CompletionRequest:
     ``max_tokens`` counts tokens the model makes (call text included, spliced results not); 0 is for a prompt that is
     only to be scored. ``tools`` are the names
     that may be called. ``api_top_k`` is k of section 4.2 of the paper: a call may start where an API-start token is
-    among the k most likely; 1 is plain greedy, 0 disables calls. ``max_calls`` bounds executed calls (paper: 1).
+    among the k most likely; 1 is plain greedy, 0 disables calls. ``max_calls`` bounds executed calls (paper: 1),
+    ``max_cost`` the sum of what they cost by the registry.
     ``tool_timeout`` is the deadline of one call in seconds, ``None`` for the tool's own; ``timeout`` the wall-clock
     limit of the whole completion in seconds. The text ends before the first of the ``stop`` strings or, with
     ``include_stop``, behind it; with ``stop_at`` "sentence" also at the end of the sentence. ``show_calls`` keeps the
     text of finished calls in the completion's text. ``date`` is the day that tools shall take for today.
+
+    The first ``hidden`` of ``prompt_ids`` show the model how tools are called, and no client sees them. Since
+    demonstrations show calls without results, a call that the model then ends with ``]`` is made too, and its result
+    put before that.
 
     ``logprobs`` asks for the log probability of each shown token and of that many most likely ones at its place;
     ``prompt_logprobs`` asks the same of the prompt's tokens. ``plain`` serves the bare model: no call is looked for,
@@ -96,6 +102,7 @@ class CompletionRequest:
     tools: tuple[str, ...] = ()
     api_top_k: int = 10
     max_calls: int = 1
+    max_cost: float = math.inf
     tool_timeout: float | None = None
     timeout: float = 120.0
     show_calls: bool = True
@@ -107,6 +114,12 @@ class CompletionRequest:
     prompt_logprobs: bool = False
     plain: bool = False
     early_dispatch: bool = False
+    hidden: int = 0
+
+    @property
+    def visible_prompt_ids(self) -> tuple[int, ...]:
+        """The prompt as the client knows it."""
+        return self.prompt_ids[self.hidden :]
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +194,15 @@ class CallFinished:
 class Usage:
     """Token counts. ``completion_tokens``: made by the model, at most ``max_tokens``; ``spliced_tokens``: inserted from
     tools, never sampled; ``rolled_back_tokens``: made beside ``completion_tokens`` for calls that were taken back, at
-    most ``max_tokens`` too."""
+    most ``max_tokens`` too; ``hidden_tokens``: hidden ones before the prompt, which ``prompt_tokens`` and
+    ``cached_tokens`` leave out."""
 
     prompt_tokens: int
     completion_tokens: int
     spliced_tokens: int = 0
     rolled_back_tokens: int = 0
     cached_tokens: int = 0
+    hidden_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

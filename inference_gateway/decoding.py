@@ -26,11 +26,12 @@ from __future__ import annotations
 import copy
 import enum
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
 from inference_gateway.actions import Action, CallAhead, Keep
+from inference_gateway.call_budget import CallBudget
 from inference_gateway.call_vocabulary import BARE_OPEN, CallForm, CallVocabulary
 from inference_gateway.core import (
     CallFinished,
@@ -46,7 +47,7 @@ from inference_gateway.core import (
 )
 from inference_gateway.sentence import SentenceEnd
 from inference_gateway.token_text import TextState, TokenText
-from toolformer.api_call import ARROW, OPEN, ApiCall, SplicedResult, scan_call
+from toolformer.api_call import ARROW, CLOSE, OPEN, ApiCall, SplicedResult, scan_call
 from toolformer.trigger import Match, TriggerMatcher
 
 
@@ -104,7 +105,9 @@ class _OpenCall:
     ahead: ApiCall | None = None
     """The call that was told of before its arrow."""
     overshoot: int = 0
-    """Characters after ``->`` that came in the same token."""
+    """Characters after ``->``, or from ``]`` on, that came in the same token."""
+    arrow: str = ""
+    """`` ->`` where the model closed the call without it."""
 
 
 @dataclass(slots=True)
@@ -113,8 +116,6 @@ class _Tally:
     """Tokens chosen, the dropped ones included."""
     spliced: int = 0
     rolled_back: int = 0
-    calls: int = 0
-    seen: set[ApiCall] = field(default_factory=set)
 
 
 class DecodingMachine:
@@ -126,9 +127,7 @@ class DecodingMachine:
         self._request = request
         self._vocabulary = vocabulary
         self._tools = tools
-        self._offered = frozenset(name for name in request.tools if name in tools)
-        self._switched_off = not self._offered or request.api_top_k == 0 or request.max_calls == 0
-        """Whether the request wants no calls."""
+        self._calls = CallBudget(request, tools)
         self._quoted = frozenset(name for name, form in tools.items() if form.quoted)
         self.ids: list[int] = []
         """The completion's tokens so far, spliced ones included, those of an open call too."""
@@ -161,15 +160,15 @@ class DecodingMachine:
         """What the next token must obey."""
         request, vocabulary = self._request, self._vocabulary
         if self.phase is Phase.CALL and self._open is not None and self._open.forced and "(" not in self._open.text:
-            return StepRule(allowed=vocabulary.names.following(self._offered, self._open.text))
+            return StepRule(allowed=vocabulary.names.following(self._calls.offered, self._open.text))
         if self.phase is not Phase.TEXT or request.plain:
             return _NO_RULE
         closers = _NONE if self._brackets[-1] else vocabulary.closers
         if self._start_banned or self._spent:
             return _rule(0, vocabulary.openings, closers)
-        if self._switched_off or self._calls_over or self._standing + 1 >= request.max_tokens:
+        if self._calls.switched_off or self._calls_over or self._standing + 1 >= request.max_tokens:
             return _rule(0, vocabulary.starts, closers)
-        return _rule(request.api_top_k if self._calls_left else 0, closers, _NONE)
+        return _rule(request.api_top_k if self._calls.left else 0, closers, _NONE)
 
     def accept(
         self,
@@ -225,7 +224,7 @@ class DecodingMachine:
     def describe_prompt(self, scores: Iterable[tuple[float | None, tuple[tuple[int, float], ...]]]) -> PromptScored:
         """The prompt's tokens with their log probabilities and alternatives."""
         text = TokenText()
-        for token, (logprob, top) in zip(self._request.prompt_ids, scores, strict=True):
+        for token, (logprob, top) in zip(self._request.visible_prompt_ids, scores, strict=True):
             text.read(token, self._bytes(token), logprob, top)
         return PromptScored(text.waiting)
 
@@ -244,7 +243,8 @@ class DecodingMachine:
             self._drop(1)
             self._text.forget(1, opened.before_arrow)
             keep -= 1
-            append = (*self._vocabulary.tokenizer.encode(chunk[: len(chunk) - opened.overshoot]), *append)
+            encode, ending = self._vocabulary.tokenizer.encode, chunk[: len(chunk) - opened.overshoot]
+            append = (*encode(ending), *encode(opened.arrow), *append)
         self._append(append)
         for token in append:
             self._text.read(token, self._bytes(token))
@@ -255,7 +255,7 @@ class DecodingMachine:
         actions.append(Keep(keep, append))
         self._pass_on(opened.before, actions)
         if self._request.show_calls and self.phase is Phase.TEXT:
-            call_text = opened.text[: len(opened.text) - opened.overshoot]
+            call_text = opened.text[: len(opened.text) - opened.overshoot] + opened.arrow
             self._show(f"{opened.opening}{call_text} {result.text}]", actions)
         self._keep_to_budget(actions)
         return actions
@@ -307,19 +307,17 @@ class DecodingMachine:
     @property
     def usage(self) -> Usage:
         tally = self._tally
+        hidden = self._request.hidden
         return Usage(
-            prompt_tokens=len(self._request.prompt_ids),
+            prompt_tokens=len(self._request.prompt_ids) - hidden,
             completion_tokens=self._standing,
             spliced_tokens=tally.spliced,
             rolled_back_tokens=tally.rolled_back,
-            cached_tokens=self.cached_tokens,
+            cached_tokens=max(0, self.cached_tokens - hidden),
+            hidden_tokens=hidden,
         )
 
     # Reading -------------------------------------------------------------------------------------------------------
-
-    @property
-    def _calls_left(self) -> bool:
-        return not self._switched_off and self._tally.calls < self._request.max_calls
 
     @property
     def _standing(self) -> int:
@@ -332,7 +330,7 @@ class DecodingMachine:
         return self._tally.rolled_back >= self._request.max_tokens
 
     def _read_text(self, chunk: str, snapshot: _Snapshot, forced: bool, actions: list[Action]) -> None:
-        if self._request.plain or self._switched_off or self._spent:
+        if self._request.plain or self._calls.switched_off or self._spent:
             self._pass_on(self._openings.held + chunk, actions)
             self._openings.restore("")
             return
@@ -362,13 +360,13 @@ class DecodingMachine:
             if self.phase is Phase.TEXT:  # what came last may hold another bracket
                 self._read_text(chunk, _Snapshot(snapshot.text, ""), False, actions)
             return
-        if not self._calls_left and opened.text.partition("(")[0] in self._tools:
+        if not self._calls.left and opened.text.partition("(")[0] in self._tools:
             self._calls_over = True
             self._roll_back(opened, actions)
             return
         if scan.tool is None:
             return
-        if scan.tool not in self._offered:
+        if scan.tool not in self._calls.offered:
             self._roll_back(opened, actions)
             return
         written = opened.text[: scan.end] if scan.call is not None else opened.text
@@ -384,13 +382,15 @@ class DecodingMachine:
                 self._look_ahead(opened, actions)
             return
         opened.call, opened.overshoot = scan.call, len(opened.text) - scan.end
-        if scan.mark != "->":
+        closed = scan.mark == CLOSE
+        if closed and not self._request.hidden:
             self._refuse(actions, "no_result_asked", "the call was closed without '->'")
-        elif scan.call in self._tally.seen:
+        elif scan.call in self._calls.made:
             self._refuse(actions, "repeated_call", "the same call was made before in this completion")
         else:
-            self._tally.seen.add(scan.call)
-            self._tally.calls += 1
+            if closed:
+                opened.overshoot, opened.arrow = opened.overshoot + len(CLOSE), ARROW
+            self._calls.spend(scan.call)
             self.phase = Phase.PAUSED
             actions.append(CallStarted(scan.call, self._length + len(opened.before)))
 
@@ -401,7 +401,7 @@ class DecodingMachine:
         if not text.endswith(")") or text.count("(") != text.count(")"):
             return
         call = scan_call(text + ARROW, self._quoted).call
-        if call is not None and call != opened.ahead and call not in self._tally.seen:
+        if call is not None and call != opened.ahead and call not in self._calls.made:
             opened.ahead = call
             actions.append(CallAhead(call))
 

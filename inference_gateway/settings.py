@@ -93,6 +93,8 @@ class GatewaySettings(BaseSettings):
 
     api_top_k: int = Field(10, ge=0, le=1000, description="the request field's default (section 4.2)")
     max_calls: int = Field(1, ge=0, le=64, description="the request field's default (the paper's is 1)")
+    max_cost: float | None = Field(None, ge=0, allow_inf_nan=False, description="the request field's default")
+    tool_prompting: bool = Field(False, description="the request field's default")
     early_dispatch: bool = Field(False, description="whether pure tools are called before the model writes ->")
 
     @classmethod

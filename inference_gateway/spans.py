@@ -25,7 +25,8 @@ class CompletionSpans:
     def __init__(self, tracer: trace.Tracer, request: CompletionRequest) -> None:
         self._tracer = tracer
         counts = {
-            "toolformer.prompt_tokens": len(request.prompt_ids),
+            "toolformer.prompt_tokens": len(request.visible_prompt_ids),
+            "toolformer.hidden_prompt_tokens": request.hidden,
             "toolformer.max_tokens": request.max_tokens,
         }
         self._whole = tracer.start_span("completion", attributes=counts)

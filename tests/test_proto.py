@@ -102,6 +102,8 @@ def test_the_mapping_of_a_request_is_a_body_that_rest_takes() -> None:
         ignore_eos=True,
         stop_token_ids=[5, 6],
         stop_at="sentence",
+        max_cost=2.5,
+        tool_prompting=True,
     )
     request.tools.extend(["Calculator"])
     told = as_json(request)

@@ -116,6 +116,9 @@ class Tool(BaseModel):
     demonstrations: tuple[Demonstration, ...] = Field(
         min_length=1, strict=False, description="a list of {input = ..., output = ...} with at least one entry"
     )
+    short_prompt: str | None = Field(
+        default=None, min_length=1, description="what tool_prompting shows in place of task and demonstrations"
+    )
 
     sampling_threshold: float = Field(
         default=0.05,
@@ -179,6 +182,13 @@ class Tool(BaseModel):
     def prompt_for(self, text: str) -> str:
         """The few-shot prompt ``P(x)`` (section 2) that asks a plain model to put calls into ``text``."""
         return f"{self.prompt_head} {text}{PROMPT_TAIL}"
+
+    @property
+    def hidden_prompt(self) -> str:
+        """What shows a model, before the text that it goes on with, how the tool is called: ``short_prompt``, or the
+        task and what the demonstrations have come to; a line each."""
+        shown = self.short_prompt or "\n".join([self.task, *(d.output for d in self.demonstrations)])
+        return shown.strip("\n") + "\n"
 
     def cacheable(self, date: dt.date | None) -> bool:
         """Whether the answer to a call with ``date`` holds for ever, given the same input and version."""

@@ -204,14 +204,17 @@ class Engine:
         return [*usual, *scoring], torch.cat(parts) if len(parts) > 1 else parts[0]
 
     def _score_prompt(self, sequence: Sequence, tokens: list[int]) -> Tensor:
-        """Compute a piece of a prompt and the log probabilities of its tokens; the logits after the last."""
-        start, prompt = self._rows.held(sequence), sequence.request.prompt_ids
+        """Compute a piece of a prompt and the log probabilities of its visible tokens but the first; the logits after
+        the last."""
+        start, prompt, hidden = self._rows.held(sequence), sequence.request.prompt_ids, sequence.request.hidden
         logits = self._model.extend_every(self._cache, sequence.row, tokens)
-        following = prompt[start + 1 : start + 1 + len(tokens)]
-        earlier = (sequence.prompt_scores or []) if start else [UNSCORED]
-        log_probabilities = torch.log_softmax(logits[: len(following)].float(), dim=-1)
+        unscored = max(0, hidden - start)
+        following = prompt[start + unscored + 1 : start + len(tokens) + 1]
+        log_probabilities = torch.log_softmax(logits[unscored : unscored + len(following)].float(), dim=-1)
+        # It begins anew after it was put aside: no more than what is hidden was found in the cache then.
+        earlier = (sequence.prompt_scores or []) if start > hidden else [UNSCORED]
         sequence.prompt_scores = [*earlier, *score(log_probabilities, following, sequence.request.logprobs or 0)]
-        if len(following) < len(tokens):
+        if start + len(tokens) == len(prompt):
             self._outbox.put(sequence.listener, [sequence.machine.describe_prompt(sequence.prompt_scores)])
             sequence.prompt_scores = None
         return logits[-1:]

@@ -146,8 +146,7 @@ class Scheduler:
                 return None
             self._put_aside(aside)
         running = self.running
-        shares = self._limits.reuse_prefixes and sequence.may_reuse
-        ids = sequence.tokens_from(0)[:-1] if shares else []
+        ids = sequence.reusable if self._limits.reuse_prefixes else []
         if running and self._soon_there(ids, work):
             return None
         while not self.rows.available:

@@ -80,9 +80,10 @@ class Sequence:
         self.last_token = now
 
     @property
-    def may_reuse(self) -> bool:
-        """Whether it may begin with what others have computed: not where every token's logits are asked for."""
-        return self.prompt_scores is None
+    def reusable(self) -> list[int]:
+        """The tokens that it need not compute where others have: all but the last or, of a prompt to be scored, those
+        that are hidden."""
+        return self.tokens_from(0)[: -1 if self.prompt_scores is None else self.request.hidden]
 
     @property
     def length(self) -> int:

@@ -109,7 +109,7 @@ class Chunks:
         if self._plan.token_ids:
             told.setdefault("token_ids", [])
             if first:
-                told["prompt_token_ids"] = choice.planned.request.prompt_ids
+                told["prompt_token_ids"] = choice.planned.request.visible_prompt_ids
         # Where usage is asked for, OpenAI's every chunk has the field, null in all but the last.
         tail = {} if self._usage == "never" else {"usage": self._counts() if self._usage == "always" else None}
         return event_stream.data({**self._head, "choices": [self.form(choice, told, first=first)], **tail})

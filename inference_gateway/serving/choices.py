@@ -112,7 +112,10 @@ class Progress:
     @property
     def usage(self) -> Usage:
         """Token counts; before the end those of the text so far, the tokens of tools' results among them."""
-        return self.finished.usage if self.finished else Usage(len(self.planned.request.prompt_ids), len(self.tokens))
+        if self.finished:
+            return self.finished.usage
+        request = self.planned.request
+        return Usage(len(request.visible_prompt_ids), len(self.tokens), hidden_tokens=request.hidden)
 
     @property
     def timed_out(self) -> bool:
@@ -150,7 +153,7 @@ class Progress:
             tool_calls=self.tool_calls,
             timed_out=self.timed_out,
             token_ids=[token.id for token in self.tokens] if self.plan.token_ids else None,
-            prompt_token_ids=list(self.planned.request.prompt_ids) if self.plan.token_ids else None,
+            prompt_token_ids=list(self.planned.request.visible_prompt_ids) if self.plan.token_ids else None,
         )
 
 
@@ -165,6 +168,7 @@ def total_usage(progress: Sequence[Progress], per_prompt: int) -> UsageBody:
         completion_tokens=completion_tokens,
         total_tokens=prompt_tokens + completion_tokens,
         prompt_tokens_details=PromptTokensDetails(cached_tokens=sum(usage.cached_tokens for usage in prompts)),
+        hidden_prompt_tokens=sum(usage.hidden_tokens for usage in prompts),
         tool_tokens=sum(usage.spliced_tokens for usage in usages),
         rolled_back_tokens=sum(usage.rolled_back_tokens for usage in usages),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -13,9 +14,10 @@ from inference_gateway.core import CompletionRequest, SamplingParams
 from inference_gateway.serving.fields import Prompt
 from inference_gateway.serving.logprobs import LogprobsWriter
 from inference_gateway.serving.protocol import CompletionBody
+from inference_gateway.serving.tool_prompting import Context, hidden_ids
 from inference_gateway.settings import GatewaySettings
 from toolformer.http_api import ApiError
-from toolformer.tools import ToolRegistry, UnknownTool
+from toolformer.tools import Tool, ToolRegistry, UnknownTool
 
 DEFAULT_MAX_TOKENS: Final = 16
 """OpenAI's default for completions."""
@@ -82,24 +84,32 @@ async def plan(
         field = "n" if per_prompt > 1 else "prompt"
         message = f"{wanted} choices were asked for (prompts times n); ask for at most {most}"
         raise ApiError(422, message, param=field, code="too_many_choices")
-    tools = () if body.plain else _tool_names(body.tools, completer.registry)
-    encoded = await _encode(body.prompt, backend)
-    limits = [_max_tokens(ids, body.max_tokens, default_max_tokens, backend.max_model_len) for ids in encoded]
+    tools = () if body.plain else _tools(body.tools, completer.registry)
+    api_top_k = settings.api_top_k if body.api_top_k is None else body.api_top_k
+    max_calls = settings.max_calls if body.max_calls is None else body.max_calls
+    max_cost = settings.max_cost if body.max_cost is None else body.max_cost
+    prompts_tools = settings.tool_prompting if body.tool_prompting is None else body.tool_prompting
+    prompts_tools &= api_top_k > 0 and max_calls > 0
+    hidden = hidden_ids(tools, backend.tokenizer.encode) if prompts_tools else ()
+    context = Context(backend.max_model_len, len(hidden))
+    encoded = await _encode(body.prompt, backend, context)
+    limits = [context.max_tokens(len(ids), body.max_tokens, default_max_tokens) for ids in encoded]
     _check_sampling(_sampling(body, 0), min(limits), backend)
     choices = []
     for prompt, ids, max_tokens in zip(body.prompt, encoded, limits, strict=True):
         echo = _text_of(prompt, backend) if body.echo else ""
         for copy in range(per_prompt):
             request = CompletionRequest(
-                prompt_ids=ids,
+                prompt_ids=hidden + ids,
                 max_tokens=max_tokens,
                 sampling=_sampling(body, copy),
                 stop=body.stop,
                 stop_at=body.stop_at,
                 include_stop=bool(body.include_stop_str_in_output),
-                tools=tools,
-                api_top_k=settings.api_top_k if body.api_top_k is None else body.api_top_k,
-                max_calls=settings.max_calls if body.max_calls is None else body.max_calls,
+                tools=tuple(tool.name for tool in tools),
+                api_top_k=api_top_k,
+                max_calls=max_calls,
+                max_cost=math.inf if max_cost is None else max_cost,
                 tool_timeout=body.tool_timeout,
                 timeout=settings.completion_timeout,
                 show_calls=body.show_calls is not False,
@@ -110,6 +120,7 @@ async def plan(
                 prompt_logprobs=scored,
                 plain=bool(body.plain),
                 early_dispatch=settings.early_dispatch,
+                hidden=len(hidden),
             )
             choices.append(PlannedChoice(request, prompt, echo))
     writer = None
@@ -151,14 +162,14 @@ def _check_sampling(sampling: SamplingParams, max_tokens: int, backend: Backend)
         raise ApiError(400, message, param=missing[0], code="unsupported_parameter")
 
 
-def _tool_names(names: Sequence[str] | None, registry: ToolRegistry) -> tuple[str, ...]:
+def _tools(names: Sequence[str] | None, registry: ToolRegistry) -> tuple[Tool, ...]:
     try:
-        return tuple(tool.name for tool in registry.select(names))
+        return registry.select(names)
     except UnknownTool as unknown:
         raise ApiError(422, str(unknown), param="tools", code="unknown_tool") from unknown
 
 
-async def _encode(prompts: Sequence[Prompt], backend: Backend) -> list[tuple[int, ...]]:
+async def _encode(prompts: Sequence[Prompt], backend: Backend, context: Context) -> list[tuple[int, ...]]:
     """The ids of each prompt."""
 
     def encode_all() -> list[tuple[int, ...]]:
@@ -166,8 +177,8 @@ async def _encode(prompts: Sequence[Prompt], backend: Backend) -> list[tuple[int
 
     for number, prompt in enumerate(prompts):
         if isinstance(prompt, str):
-            if (fewest := backend.tokenizer.fewest_tokens(prompt)) >= backend.max_model_len:
-                raise _too_long(f"{fewest:,} or more", backend.max_model_len)
+            if (fewest := backend.tokenizer.fewest_tokens(prompt)) >= context.left:
+                raise context.too_long(f"{fewest:,} or more")
         else:
             check_ids(prompt, backend.tokenizer.vocab_size, f"prompt.{number}" if len(prompts) > 1 else "prompt")
     if sum(len(prompt) for prompt in prompts if isinstance(prompt, str)) > _QUICK_CHARACTERS:
@@ -192,32 +203,6 @@ def check_ids(ids: Sequence[int], vocab_size: int, name: str) -> None:
 
 def _shown(token: int) -> int | str:
     return token if abs(token) < 10**12 else "so large a number"
-
-
-def _max_tokens(ids: Sequence[int], asked: int | None, default: int, max_model_len: int) -> int:
-    """Tokens the model may make after ``ids``.
-
-    Raises:
-        ApiError: if the prompt, or the prompt with what was asked for, is longer than the model.
-    """
-    room = max_model_len - len(ids)
-    if room < 1:
-        raise _too_long(f"{len(ids):,}", max_model_len)
-    if asked is not None and asked > room:
-        message = (
-            f"the model takes at most {max_model_len:,} tokens, prompt and completion together; the prompt has "
-            f"{len(ids):,} and 'max_tokens' asks for {asked:,}: shorten the prompt or ask for at most {room:,}"
-        )
-        raise ApiError(400, message, param="max_tokens", code="context_length_exceeded")
-    return min(default, room) if asked is None else asked
-
-
-def _too_long(tokens: str, max_model_len: int) -> ApiError:
-    message = (
-        f"the model takes at most {max_model_len:,} tokens, prompt and completion together; "
-        f"the prompt has {tokens}: shorten it to {max_model_len - 1:,}"
-    )
-    return ApiError(400, message, param="prompt", code="context_length_exceeded")
 
 
 def _sampling(body: CompletionBody, copy: int) -> SamplingParams:

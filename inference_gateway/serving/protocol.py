@@ -113,6 +113,12 @@ class GenerationBody(_Body):
         None, ge=0, le=1000, description="A call may start where its token is among the k most likely; 0: no calls."
     )
     max_calls: int | None = Field(None, ge=0, le=64, description="Tool calls at most, for each choice.")
+    max_cost: float | None = Field(
+        None, ge=0, allow_inf_nan=False, description="What a choice's calls may cost in all; by default anything."
+    )
+    tool_prompting: bool | None = Field(
+        None, description="Show the model, unseen before the prompt, how the tools are called; for one never taught."
+    )
     tool_timeout: float | None = Field(
         None, gt=0, le=600, allow_inf_nan=False, description="Seconds a tool call may take; by default the tool's own."
     )
@@ -148,8 +154,9 @@ class GenerationBody(_Body):
             return "stream_options.continuous_usage_stats", "goes with 'include_usage': true; add that or leave it out"
         if self.stream_tool_events and not self.stream:
             return "stream_tool_events", "goes with 'stream': true; add that or leave it out"
-        if self.plain and self.tools:
-            return "tools", "cannot go with 'plain': true, which serves the bare model; leave one of them out"
+        if self.plain and (self.tools or self.tool_prompting):
+            field = "tools" if self.tools else "tool_prompting"
+            return field, "cannot go with 'plain': true, which serves the bare model; leave one of them out"
         return None
 
 

@@ -84,6 +84,9 @@ class UsageBody(BaseModel):
     completion_tokens: int = Field(description="Made by the model, call text included; at most max_tokens a choice.")
     total_tokens: int = Field(description="prompt_tokens + completion_tokens.")
     prompt_tokens_details: PromptTokensDetails
+    hidden_prompt_tokens: int = Field(
+        description="Demonstrations of tools before the prompts, with `tool_prompting`; not in the total."
+    )
     tool_tokens: int = Field(description="Put in from tools' results; not in the total.")
     rolled_back_tokens: int = Field(description="Made besides, for calls that were taken back; not in the total.")
 

@@ -76,7 +76,11 @@ async def tell(completer: Completer, prompt: str, tokenizer: VocabularyTokenizer
     """Complete ``prompt``."""
     encode = (tokenizer or small_tokenizer()).encode
     wanted: dict[str, Any] = {"max_tokens": 60, "tools": ("Calculator",), "max_calls": 2, "tool_timeout": 30.0}
-    request = CompletionRequest(prompt_ids=tuple(encode(prompt)), **wanted | fields)
+    return await told_of(completer, CompletionRequest(prompt_ids=tuple(encode(prompt)), **wanted | fields))
+
+
+async def told_of(completer: Completer, request: CompletionRequest) -> Told:
+    """Run ``request``."""
     told = Told()
     async for event in completer.stream(request):
         assert not told.ends, "nothing may follow the end"

@@ -18,9 +18,10 @@ END = 0
 class Form:
     quoted: bool = False
     max_input_tokens: int = 64
+    cost: float = 1.0
 
 
-TOOLS = {"Calculator": Form(), "QA": Form(quoted=True), "Calendar": Form()}
+TOOLS = {"Calculator": Form(), "QA": Form(quoted=True, cost=5.0), "Calendar": Form()}
 
 
 class ChunkTokenizer:

@@ -114,6 +114,19 @@ def test_nothing_of_a_call_is_shown_before_its_result_is_in() -> None:
     assert shown == ["a"]
 
 
+@pytest.mark.parametrize(
+    "closed", ["[Calculator(1+1)] so on", "x [Calculator(1+1)]] so on", 'x [QA("Who, 1+1?")] so on']
+)
+def test_a_call_that_is_closed_without_an_arrow_is_made_where_demonstrations_are_hidden(closed: str) -> None:
+    for at in range(1, len(closed)):  # the bracket alone in its token, and together with what is around it
+        pieces = [closed[:at].encode(), closed[at:].encode()]
+        tokenizer = ChunkTokenizer(pieces)
+        seen, machine = run(tokenizer, tokenizer.script, ["2"], hidden=1)
+        assert seen.text.startswith(closed.partition("]")[0] + " -> 2]")
+        assert b"".join(map(tokenizer.token_bytes, machine.ids)).decode() == seen.text
+        assert [output for _, _, output, _ in seen.calls] == ["2"]
+
+
 def test_a_result_cannot_open_a_call_or_leave_its_bounds() -> None:
     tokenizer, script = whole("a" + CALL)
     seen, _ = run(tokenizer, [*script, *tokenizer.encode(" b")], ["1] [Calculator(2) -> 3"])
@@ -207,6 +220,28 @@ def test_calls_can_be_switched_off(request_fields: dict[str, Any]) -> None:
     assert machine.rule().forbids(closing)
     assert not machine.rule().forbids(at_line)
     assert not machine.rule().forbids(empty)
+
+
+def test_calls_end_where_the_next_would_cost_too_much() -> None:
+    text = BEFORE + CALL + ' [QA("Who?") -> b'
+    tokenizer, script = whole(text)
+    seen, _ = run(tokenizer, script, ["408", "Emma"], max_cost=6)
+    assert [tool for tool, *_ in seen.calls] == ["Calculator", "QA"]
+    for max_cost in (1, 5.9):
+        seen, machine = run(tokenizer, script, ["408"], max_cost=max_cost)
+        assert [tool for tool, *_ in seen.calls] == ["Calculator"]
+        assert machine.usage.rolled_back_tokens > 0
+    seen, _ = run(tokenizer, script, max_cost=0.5)
+    assert (seen.calls, seen.text) == ([], text)
+
+
+def test_a_tool_that_costs_too_much_is_not_among_the_names() -> None:
+    tokenizer = ChunkTokenizer()
+    vocabulary = CallVocabulary.of(tokenizer, [END])
+    for max_cost, first in ((5, "CQ"), (4.9, "C")):
+        machine = DecodingMachine(CompletionRequest((1,), tools=tuple(TOOLS), max_cost=max_cost), vocabulary, TOOLS)
+        machine.accept(tokenizer.encode("[")[0], forced=True)
+        assert machine.rule().allowed == set(tokenizer.encode(first))
 
 
 def test_a_bracket_that_the_prompt_opened_may_be_closed() -> None:

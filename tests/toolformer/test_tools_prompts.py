@@ -84,3 +84,15 @@ def _value(expression: str) -> Fraction:
             value = value / Fraction(number) if operator == "/" else value * Fraction(number)
         total += -value if sign == "-" else value
     return total
+
+
+@EACH_TOOL
+def test_a_short_prompt_shows_calls_of_the_demonstrations_with_results(tool: Tool) -> None:
+    assert tool.short_prompt is not None
+    shown = re.findall(rf"(\[{tool.name}\([^\]]*\)) -> [^\]]+\]", tool.short_prompt)
+    assert len(shown) == len(tool.hidden_prompt.splitlines()) == 2
+    for call in shown:
+        assert any(f"{call}]" in d.output for d in tool.demonstrations)
+    longer = tool.model_copy(update={"short_prompt": None}).hidden_prompt
+    assert len(tool.hidden_prompt) < len(longer)
+    assert longer.splitlines() == [tool.task, *(d.output for d in tool.demonstrations)]

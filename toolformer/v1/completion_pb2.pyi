@@ -101,6 +101,8 @@ class CompletionRequest(_message.Message):
     IGNORE_EOS_FIELD_NUMBER: _builtins.int
     STOP_TOKEN_IDS_FIELD_NUMBER: _builtins.int
     STOP_AT_FIELD_NUMBER: _builtins.int
+    MAX_COST_FIELD_NUMBER: _builtins.int
+    TOOL_PROMPTING_FIELD_NUMBER: _builtins.int
     prompt: _builtins.str
     """The text to complete. Exactly one of prompt and prompt_token_ids is set."""
     model: _builtins.str
@@ -147,6 +149,10 @@ class CompletionRequest(_message.Message):
     """Go on behind the token that ends a text."""
     stop_at: _builtins.str
     """`sentence`: end the text where its first sentence ends."""
+    max_cost: _builtins.float
+    """What the calls of a completion may cost in all, by the registry's costs; by default anything."""
+    tool_prompting: _builtins.bool
+    """Show the model, unseen before the prompt, how the tools are called."""
     @_builtins.property
     def prompt_token_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """The ids of the prompt's tokens, for who has them already."""
@@ -202,10 +208,12 @@ class CompletionRequest(_message.Message):
         ignore_eos: _builtins.bool | None = ...,
         stop_token_ids: _abc.Iterable[_builtins.int] | None = ...,
         stop_at: _builtins.str | None = ...,
+        max_cost: _builtins.float | None = ...,
+        tool_prompting: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_stop_at", b"_stop_at", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop_at", b"stop_at", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_cost", b"_max_cost", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_stop_at", b"_stop_at", "_temperature", b"_temperature", "_tool_prompting", b"_tool_prompting", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_cost", b"max_cost", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop_at", b"stop_at", "temperature", b"temperature", "tool_context", b"tool_context", "tool_prompting", b"tool_prompting", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_stop_at", b"_stop_at", "_temperature", b"_temperature", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "prompt", b"prompt", "prompt_token_ids", b"prompt_token_ids", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop", b"stop", "stop_at", b"stop_at", "stop_token_ids", b"stop_token_ids", "temperature", b"temperature", "tool_context", b"tool_context", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k", "_frequency_penalty", b"_frequency_penalty", "_ignore_eos", b"_ignore_eos", "_include_stop_str_in_output", b"_include_stop_str_in_output", "_logprobs", b"_logprobs", "_max_calls", b"_max_calls", "_max_cost", b"_max_cost", "_max_tokens", b"_max_tokens", "_min_p", b"_min_p", "_min_tokens", b"_min_tokens", "_model", b"_model", "_plain", b"_plain", "_presence_penalty", b"_presence_penalty", "_repetition_penalty", b"_repetition_penalty", "_return_token_ids", b"_return_token_ids", "_seed", b"_seed", "_show_calls", b"_show_calls", "_stop_at", b"_stop_at", "_temperature", b"_temperature", "_tool_prompting", b"_tool_prompting", "_tool_timeout", b"_tool_timeout", "_top_k", b"_top_k", "_top_p", b"_top_p", "api_top_k", b"api_top_k", "frequency_penalty", b"frequency_penalty", "ignore_eos", b"ignore_eos", "include_stop_str_in_output", b"include_stop_str_in_output", "logit_bias", b"logit_bias", "logprobs", b"logprobs", "max_calls", b"max_calls", "max_cost", b"max_cost", "max_tokens", b"max_tokens", "min_p", b"min_p", "min_tokens", b"min_tokens", "model", b"model", "plain", b"plain", "presence_penalty", b"presence_penalty", "prompt", b"prompt", "prompt_token_ids", b"prompt_token_ids", "repetition_penalty", b"repetition_penalty", "return_token_ids", b"return_token_ids", "seed", b"seed", "show_calls", b"show_calls", "stop", b"stop", "stop_at", b"stop_at", "stop_token_ids", b"stop_token_ids", "temperature", b"temperature", "tool_context", b"tool_context", "tool_prompting", b"tool_prompting", "tool_timeout", b"tool_timeout", "tools", b"tools", "top_k", b"top_k", "top_p", b"top_p"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__api_top_k: _TypeAlias = _typing.Literal["api_top_k"]  # noqa: Y015
     _WhichOneofArgType__api_top_k: _TypeAlias = _typing.Literal["_api_top_k", b"_api_top_k"]  # noqa: Y015
@@ -219,6 +227,8 @@ class CompletionRequest(_message.Message):
     _WhichOneofArgType__logprobs: _TypeAlias = _typing.Literal["_logprobs", b"_logprobs"]  # noqa: Y015
     _WhichOneofReturnType__max_calls: _TypeAlias = _typing.Literal["max_calls"]  # noqa: Y015
     _WhichOneofArgType__max_calls: _TypeAlias = _typing.Literal["_max_calls", b"_max_calls"]  # noqa: Y015
+    _WhichOneofReturnType__max_cost: _TypeAlias = _typing.Literal["max_cost"]  # noqa: Y015
+    _WhichOneofArgType__max_cost: _TypeAlias = _typing.Literal["_max_cost", b"_max_cost"]  # noqa: Y015
     _WhichOneofReturnType__max_tokens: _TypeAlias = _typing.Literal["max_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_tokens: _TypeAlias = _typing.Literal["_max_tokens", b"_max_tokens"]  # noqa: Y015
     _WhichOneofReturnType__min_p: _TypeAlias = _typing.Literal["min_p"]  # noqa: Y015
@@ -243,6 +253,8 @@ class CompletionRequest(_message.Message):
     _WhichOneofArgType__stop_at: _TypeAlias = _typing.Literal["_stop_at", b"_stop_at"]  # noqa: Y015
     _WhichOneofReturnType__temperature: _TypeAlias = _typing.Literal["temperature"]  # noqa: Y015
     _WhichOneofArgType__temperature: _TypeAlias = _typing.Literal["_temperature", b"_temperature"]  # noqa: Y015
+    _WhichOneofReturnType__tool_prompting: _TypeAlias = _typing.Literal["tool_prompting"]  # noqa: Y015
+    _WhichOneofArgType__tool_prompting: _TypeAlias = _typing.Literal["_tool_prompting", b"_tool_prompting"]  # noqa: Y015
     _WhichOneofReturnType__tool_timeout: _TypeAlias = _typing.Literal["tool_timeout"]  # noqa: Y015
     _WhichOneofArgType__tool_timeout: _TypeAlias = _typing.Literal["_tool_timeout", b"_tool_timeout"]  # noqa: Y015
     _WhichOneofReturnType__top_k: _TypeAlias = _typing.Literal["top_k"]  # noqa: Y015
@@ -261,6 +273,8 @@ class CompletionRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__logprobs) -> _WhichOneofReturnType__logprobs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_calls) -> _WhichOneofReturnType__max_calls | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_cost) -> _WhichOneofReturnType__max_cost | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_tokens) -> _WhichOneofReturnType__max_tokens | None: ...
     @_typing.overload
@@ -285,6 +299,8 @@ class CompletionRequest(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__stop_at) -> _WhichOneofReturnType__stop_at | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__temperature) -> _WhichOneofReturnType__temperature | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tool_prompting) -> _WhichOneofReturnType__tool_prompting | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tool_timeout) -> _WhichOneofReturnType__tool_timeout | None: ...
     @_typing.overload
@@ -537,6 +553,7 @@ class Usage(_message.Message):
     PROMPT_TOKENS_DETAILS_FIELD_NUMBER: _builtins.int
     TOOL_TOKENS_FIELD_NUMBER: _builtins.int
     ROLLED_BACK_TOKENS_FIELD_NUMBER: _builtins.int
+    HIDDEN_PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
     prompt_tokens: _builtins.int
     completion_tokens: _builtins.int
     """Made by the model, call text included."""
@@ -546,6 +563,8 @@ class Usage(_message.Message):
     """Put in from tools' results; not in the total."""
     rolled_back_tokens: _builtins.int
     """Made besides, for calls that were taken back; not in the total."""
+    hidden_prompt_tokens: _builtins.int
+    """Demonstrations of tools before the prompt, with tool_prompting; not in the total."""
     @_builtins.property
     def prompt_tokens_details(self) -> Global___PromptTokensDetails: ...
     def __init__(
@@ -557,10 +576,11 @@ class Usage(_message.Message):
         prompt_tokens_details: Global___PromptTokensDetails | None = ...,
         tool_tokens: _builtins.int = ...,
         rolled_back_tokens: _builtins.int = ...,
+        hidden_prompt_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["prompt_tokens_details", b"prompt_tokens_details"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_tokens", b"completion_tokens", "prompt_tokens", b"prompt_tokens", "prompt_tokens_details", b"prompt_tokens_details", "rolled_back_tokens", b"rolled_back_tokens", "tool_tokens", b"tool_tokens", "total_tokens", b"total_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["completion_tokens", b"completion_tokens", "hidden_prompt_tokens", b"hidden_prompt_tokens", "prompt_tokens", b"prompt_tokens", "prompt_tokens_details", b"prompt_tokens_details", "rolled_back_tokens", b"rolled_back_tokens", "tool_tokens", b"tool_tokens", "total_tokens", b"total_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

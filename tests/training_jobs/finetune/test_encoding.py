@@ -70,7 +70,7 @@ def after_the_same_call(call: CallSegment, before: tuple[int, ...], tokenizer: B
     request = CompletionRequest(prompt_ids=before, tools=(tool.name,), max_tokens=10_000, max_calls=10)
 
     class Form:
-        quoted, max_input_tokens = tool.quoted, 10_000
+        quoted, max_input_tokens, cost = tool.quoted, 10_000, 1.0
 
     machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), {tool.name: Form()})
     head = ApiCall(call.tool, call.input).head(quoted=tool.quoted)
