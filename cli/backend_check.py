@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -22,17 +22,16 @@ def remote_backend(environ: Mapping[str, str]) -> bool:
     return environ.get(_PREFIX, "local") != "local"
 
 
-def ask_backend(environ: Mapping[str, str]) -> Iterator[Told]:
+def ask_backend(environ: Mapping[str, str]) -> Told:
     """Whether the server that the variables name is there."""
     kind, url = environ.get(_PREFIX, "local"), environ.get(f"{_PREFIX}_URL", "").rstrip("/").removesuffix("/v1")
     if kind == "local":
-        yield "ok", "the gateway's own engine", ""
-    elif kind not in _ASKED:
-        yield "problem", f"there is no backend {kind!r}", f"set {_PREFIX} to local, openai or tgi"
-    elif not url:
-        yield "problem", f"{kind}, but no address is set", f"set {_PREFIX}_URL to the model server's address"
-    else:
-        yield _answer(f"{url}{_ASKED[kind]}", environ)
+        return "ok", "the gateway's own engine", ""
+    if kind not in _ASKED:
+        return "problem", f"there is no backend {kind!r}", f"set {_PREFIX} to local, openai or tgi"
+    if not url:
+        return "problem", f"{kind}, but no address is set", f"set {_PREFIX}_URL to the model server's address"
+    return _answer(f"{url}{_ASKED[kind]}", environ)
 
 
 def _answer(address: str, environ: Mapping[str, str]) -> Told:

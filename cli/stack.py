@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
-from cli.components import SERVICES, load_registry, service_components
+from cli.components import load_registry, service_components
 from cli.console import CommandError
 
 _STOP_SECONDS: Final = 40.0
-"""How long they may take to stop; `toolformer up` itself gives them less."""
+"""How long a process may take to stop; `toolformer up` itself gives its own less."""
 _LAST_LINES: Final = 15
 
 
@@ -33,9 +35,9 @@ def services_up(
         CommandError: they do not start.
     """
     services = service_components(load_registry(environ), tools, environ)
-    names = {service: tool for tool, service in SERVICES.items()}
     told = {f"TOOLFORMER_{one.name.upper()}_PORT": str(one.port) for one in services}
-    told |= {f"TOOLFORMER_TOOL_{names[one.name].upper()}_URL": one.url for one in services}
+    for one in services:
+        told |= one.tells_url
     if not services:
         yield told
         return
@@ -60,27 +62,33 @@ def _up(arguments: Sequence[str], environ: Mapping[str, str], what: str, log: Pa
     """``toolformer up ARGUMENTS``; the address that it says is ready."""
     with contextlib.ExitStack() as stack:
         errors = stack.enter_context(log.open("ab")) if log else None
-        process = stack.enter_context(
-            subprocess.Popen(
-                [sys.executable, "-m", "cli.tethered", "cli", "up", *arguments],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=dict(environ),
-                start_new_session=True,  # the terminal's Ctrl-C is for us to pass on
-            )
-        )  # fmt: skip
+        lines = stack.enter_context(tethered(["cli", "up", *arguments], environ, errors)).stdout or ()
+        # `up` has a deadline of its own, and ends where it passes.
+        ready = next((line for line in lines if line.startswith(b"ready: ")), None)
+        if ready is None:
+            raise CommandError(f"{what} did not start; {_why(log)}")
+        yield ready.decode().removeprefix("ready: ").strip()
+
+
+@contextlib.contextmanager
+def tethered(
+    command: Sequence[str], environ: Mapping[str, str], errors: int | IO[bytes] | None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """``python -m COMMAND`` until the block ends, or this process, however it ends; ``errors`` is its standard error.
+    The terminal's Ctrl-C does not reach it."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "cli.tethered", *command], env=dict(environ), start_new_session=True,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+    ) as process:  # fmt: skip
         assert process.stdin is not None
-        assert process.stdout is not None
         try:
-            # `up` has a deadline of its own, and ends where it passes.
-            ready = next((line for line in process.stdout if line.startswith("ready: ")), None)
-            if ready is None:
-                raise CommandError(f"{what} did not start; {_why(log)}")
-            yield ready.removeprefix("ready: ").strip()
+            yield process
         finally:
             process.stdin.close()  # the sign to stop
             try:
                 process.wait(_STOP_SECONDS)
             except subprocess.TimeoutExpired:
-                process.kill()
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def _why(log: Path | None) -> str:

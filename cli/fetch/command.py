@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ from rich.text import Text
 
 from cli.console import CommandError, printable
 from cli.fetch.catalogue import BUNDLED, Part, choose, load_parts
-from cli.fetch.checking import PartFinding, check_parts
+from cli.fetch.part_manifest import PartFinding, check_parts
 
 _PLAIN_WIDTH: Final = 160
 _STYLES: Final = {"whole": "green", "absent": "", "unfinished": "yellow", "missing": "bold red", "damaged": "bold red"}
@@ -56,9 +57,10 @@ def run_fetch(
         findings = list(check_parts(chosen, to, named=bool(names), digests=digests))
         show_findings(findings, as_json=as_json)
         return int(any(found.amiss for found in findings) or all(found.state == "absent" for found in findings))
-    from cli.fetch.fetching import Settings, fetch
+    from cli.fetch.fetching import fetch
 
-    fetch(chosen, to, Console(stderr=True), Settings(environ.get("HF_ENDPOINT"), connections))
+    endpoint = environ.get("HF_ENDPOINT") or None
+    fetch(chosen, to, Console(stderr=True), connections=connections, endpoint=endpoint)
     return 0
 
 
@@ -96,7 +98,7 @@ def show_findings(findings: Sequence[PartFinding], *, as_json: bool) -> None:
     """Print what a check found, one line each."""
     if as_json:
         whole = not any(finding.amiss for finding in findings)
-        print(json.dumps({"ok": whole, "findings": [finding.as_json() for finding in findings]}, indent=2))
+        print(json.dumps({"ok": whole, "findings": [asdict(finding) for finding in findings]}, indent=2))
         return
     console = Console(highlight=False)
     for finding in findings:

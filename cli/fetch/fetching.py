@@ -8,9 +8,8 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -21,54 +20,40 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from cli.console import CommandError
 from cli.fetch.catalogue import Part
-from cli.fetch.digests import Hashing
-from cli.fetch.listing import Lister
+from cli.fetch.listing import files_of
 from cli.fetch.part_manifest import Manifest, ManifestError, read_manifest
 from cli.fetch.transfer import (
-    PATIENT,
     TIMEOUT,
+    Network,
     RemoteFile,
     Retries,
     StoppedError,
     Transfer,
     TransferError,
-    fetched,
+    hash_file,
     partial_of,
+    size_of,
 )
 
-CONNECTIONS: Final = 4
-"""Files that come at once."""
 
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to fetch: ``endpoint`` is the hub's address where it is another, ``connections`` the files at once."""
-
-    endpoint: str | None = None
-    connections: int = CONNECTIONS
-    retries: Retries = PATIENT
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """What is still to be done for one part."""
-
-    part: Part
-    folder: Path
-    manifest: Manifest
-    files: tuple[RemoteFile, ...]
-
-    def left(self) -> int:
-        """Bytes still to come; files of unknown size count for nothing."""
-        return sum(max((file.size or 0) - self.there(file), 0) for file in self.files)
-
-    def there(self, file: RemoteFile) -> int:
-        partial = partial_of(self.folder / file.name)
-        return partial.stat().st_size if partial.exists() else 0
-
-
-def fetch(parts: Sequence[Part], to: Path, console: Console, settings: Settings) -> None:
+def fetch(
+    parts: Sequence[Part],
+    to: Path,
+    console: Console,
+    *,
+    connections: int,
+    endpoint: str | None = None,
+    retries: Retries | None = None,
+) -> None:
     """Bring ``parts`` into folders below ``to`` and say what comes next. What is there already is not fetched again.
+
+    Args:
+        parts: what to bring.
+        to: the folder.
+        console: where to say what is going on.
+        connections: files that come at once.
+        endpoint: the hub's address where it is another.
+        retries: how often what fails is tried again.
 
     Raises:
         CommandError: a part cannot be had, the disk is too small, or another process fetches into the same folder.
@@ -77,12 +62,15 @@ def fetch(parts: Sequence[Part], to: Path, console: Console, settings: Settings)
     with contextlib.ExitStack() as held, httpx.Client(timeout=TIMEOUT, follow_redirects=True) as client:
         for part in parts:
             held.enter_context(_alone_in(to / part.folder))
-        lister = Lister(client, stop, endpoint=settings.endpoint, retries=settings.retries)
+        network = Network(client, stop, retries or Retries())
         try:
-            works = [work for part in parts if (work := _plan(part, to, lister, console, stop)) is not None]
-            _check_room(works, to)
-            for work in works:
-                _bring(work, client, console, stop, settings)
+            works = [_Work(part, to / part.folder, network, console) for part in parts]
+            open_works = [work for work in works if not work.whole()]
+            for work in open_works:
+                work.plan(endpoint)
+            _check_room(open_works, to)
+            for work in open_works:
+                work.bring(connections)
         except (TransferError, ManifestError) as error:
             raise CommandError(str(error)) from error
         finally:
@@ -93,80 +81,96 @@ def fetch(parts: Sequence[Part], to: Path, console: Console, settings: Settings)
             console.print(f"    {command}", markup=False, highlight=False, soft_wrap=True)
 
 
-def _plan(part: Part, to: Path, lister: Lister, console: Console, stop: threading.Event) -> _Work | None:
-    """What is to be done for ``part``, or ``None`` where it is whole."""
-    folder = to / part.folder
-    manifest = read_manifest(folder) or Manifest(part=part.name, licence=part.licence)
-    good = {name for name in manifest.files if manifest.amiss(folder, name) is None}
-    if manifest.whole and good >= manifest.files.keys() and good >= part.required():
-        size = decimal(sum(file.size for file in manifest.files.values()))
-        _say(console, f"{part.name} is whole in {folder} ({len(good)} files, {size}): nothing to download")
-        return None
-    _say(console, f"{part.name}: asking {', '.join(part.origins())}")
-    listing = lister.files_of(part, manifest.revisions)
-    manifest = manifest.model_copy(
-        update={
-            "whole": False,
-            "revisions": dict(listing.revisions),
-            "files": {file.name: manifest.files[file.name] for file in listing.files if file.name in good},
-        }
-    )
-    manifest.write(folder)
-    listed = [file for file in listing.files if file.name not in manifest.files]
-    todo = tuple(file for file in listed if not _adopt(file, folder, manifest, console, stop))
-    return _Work(part, folder, manifest, todo)
+class _Work:
+    """What is still to be done for one part.
 
+    Raises:
+        ManifestError: its folder's manifest cannot be read.
+    """
 
-def _adopt(file: RemoteFile, folder: Path, manifest: Manifest, console: Console, stop: threading.Event) -> bool:
-    """Take a file that somebody else put there, or a kill left unlisted, if it is what is wanted."""
-    target = folder / file.name
-    if file.size is None or not target.is_file() or target.stat().st_size != file.size:
-        return False
-    _say(console, f"{target} is there already: verifying it")
-    hashing = Hashing(file.digest, file.size)
-    hashing.update_from(target, stop.is_set)
-    if wrong := hashing.wrong():
-        _say(console, f"{target}: {wrong}; fetching it again")
-        return False
-    manifest.files[file.name] = fetched(file, file.size, hashing.sha256)
-    manifest.write(folder)
-    return True
+    def __init__(self, part: Part, folder: Path, network: Network, console: Console) -> None:
+        self.part, self._folder, self._network, self._console = part, folder, network, console
+        self._manifest = read_manifest(folder) or Manifest(part=part.name, licence=part.licence)
+        self._files: list[RemoteFile] = []
 
+    def whole(self) -> bool:
+        """Whether all is there."""
+        good = self._good()
+        if not (self._manifest.whole and good >= self._manifest.files.keys() | self.part.required()):
+            return False
+        self._say(f"{self._summary()}: nothing to download")
+        return True
 
-def _bring(work: _Work, client: httpx.Client, console: Console, stop: threading.Event, settings: Settings) -> None:
-    """Fetch the files of one part, several at once; the manifest grows with each."""
-    writing = threading.Lock()
-    sizes = [file.size for file in work.files]
-    total = None if None in sizes else sum(size or 0 for size in sizes)
+    def plan(self, endpoint: str | None) -> None:
+        """Ask what there is to fetch, and keep what is there of it."""
+        self._say(f"{self.part.name}: asking {', '.join(self.part.origins())}")
+        listed, revisions = files_of(self.part, self._manifest.revisions, self._network, endpoint)
+        before, good = self._manifest.files, self._good()
+        self._manifest.files = {file.name: before[file.name] for file in listed if file.name in good}
+        self._manifest.whole, self._manifest.revisions = False, revisions
+        self._manifest.write(self._folder)
+        self._files = [file for file in listed if file.name not in self._manifest.files and not self._adopt(file)]
 
-    def one(file: RemoteFile, advance: Callable[[int], None]) -> None:
-        target = work.folder / file.name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        came = Transfer(client, file, target, stop=stop, advance=advance, retries=settings.retries).run()
-        with writing:
-            work.manifest.files[file.name] = came
-            work.manifest.write(work.folder)
+    def left(self) -> int:
+        """Bytes still to come; files of unknown size count for nothing."""
+        return sum(max((file.size or 0) - size_of(partial_of(self._folder / file.name)), 0) for file in self._files)
 
-    with Meter(console, work.part.name, total) as meter, ThreadPoolExecutor(settings.connections) as pool:
-        futures = [pool.submit(one, file, meter.more) for file in work.files]
-        try:
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-        except BaseException:
-            stop.set()
-            pool.shutdown(cancel_futures=True)
-            raise
-        errors = [error for future in done if (error := future.exception()) is not None]
-        if errors:
-            stop.set()  # what the others have brought stays
-            pool.shutdown(cancel_futures=True)
-            raise next((error for error in errors if not isinstance(error, StoppedError)), errors[0])
-    work.manifest.whole = True
-    work.manifest.write(work.folder)
-    size = decimal(sum(file.size for file in work.manifest.files.values()))
-    _say(console, f"{work.part.name} is whole in {work.folder} ({len(work.manifest.files)} files, {size})")
-    unsure = sum(file.verified not in ("published digest", "published size") for file in work.manifest.files.values())
-    if unsure:
-        _say(console, f"for {unsure} of them no digest and no size is published: they are as long as the server said")
+    def bring(self, connections: int) -> None:
+        """Fetch the files, several at once; the manifest grows with each."""
+        writing = threading.Lock()
+        sizes = [file.size for file in self._files]
+        total = None if None in sizes else sum(size or 0 for size in sizes)
+
+        def one(file: RemoteFile) -> None:
+            target = self._folder / file.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            came = Transfer(self._network, file, target, meter.more).run()
+            with writing:
+                self._manifest.files[file.name] = came
+                self._manifest.write(self._folder)
+
+        with Meter(self._console, self.part.name, total) as meter, ThreadPoolExecutor(connections) as pool:
+            futures = [pool.submit(one, file) for file in self._files]
+            try:
+                done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+                errors = [error for future in done if (error := future.exception()) is not None]
+                if errors:
+                    raise next((error for error in errors if not isinstance(error, StoppedError)), errors[0])
+            except BaseException:
+                self._network.stop.set()  # what the others have brought stays
+                pool.shutdown(cancel_futures=True)
+                raise
+        self._manifest.whole = True
+        self._manifest.write(self._folder)
+        self._say(self._summary())
+        published = ("published digest", "published size")
+        if unsure := sum(file.verified not in published for file in self._manifest.files.values()):
+            self._say(f"for {unsure} of them no digest and no size is published: they are as long as the server said")
+
+    def _good(self) -> set[str]:
+        return {name for name in self._manifest.files if self._manifest.amiss(self._folder, name) is None}
+
+    def _adopt(self, file: RemoteFile) -> bool:
+        """Take a file that somebody else put there, or a kill left unlisted, if it is what is wanted."""
+        target = self._folder / file.name
+        if file.size is None or not target.is_file() or target.stat().st_size != file.size:
+            return False
+        self._say(f"{target} is there already: verifying it")
+        sha256, wrong = hash_file(target, file.digest, self._network.stop)
+        if wrong:
+            self._say(f"{target}: {wrong}; fetching it again")
+            return False
+        self._manifest.files[file.name] = file.fetched(file.size, sha256)
+        self._manifest.write(self._folder)
+        return True
+
+    def _summary(self) -> str:
+        files = self._manifest.files.values()
+        size = decimal(sum(file.size for file in files))
+        return f"{self.part.name} is whole in {self._folder} ({len(files)} files, {size})"
+
+    def _say(self, message: str) -> None:
+        self._console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 def _check_room(works: Sequence[_Work], to: Path) -> None:
@@ -182,23 +186,17 @@ def _check_room(works: Sequence[_Work], to: Path) -> None:
 @contextlib.contextmanager
 def _alone_in(folder: Path) -> Iterator[None]:
     """Make ``folder``, and hold it against other fetches while the block runs."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise CommandError(f"{folder}: {error.strerror}; name another folder in --to") from error
-    try:
+    with contextlib.ExitStack() as held:
         try:
+            folder.mkdir(parents=True, exist_ok=True)
+            handle = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, handle)
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise CommandError(f"another process is fetching into {folder}: wait for it") from None
+        except OSError as error:
+            raise CommandError(f"{folder}: {error.strerror}; name another folder in --to") from error
         yield
-    finally:
-        os.close(handle)
-
-
-def _say(console: Console, message: str) -> None:
-    console.print(message, markup=False, highlight=False, soft_wrap=True)
 
 
 EVERY_S: Final = 10.0
@@ -208,14 +206,8 @@ class Meter(Progress):
     """Counts bytes from any thread; ``total`` is ``None`` where nobody knows it."""
 
     def __init__(self, console: Console, name: str, total: int | None) -> None:
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TransferSpeedColumn(),
-            TimeRemainingColumn(),
-        )
-        super().__init__(*columns, console=console, disable=not console.is_terminal)
+        columns = BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn()
+        super().__init__(TextColumn("{task.description}"), *columns, console=console, disable=not console.is_terminal)
         self._bytes = self.add_task(name, total=total)
         self._shown_at = time.monotonic()
 

@@ -2,135 +2,104 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Any, Final
 
-import httpx
-
 from cli.console import CommandError
 from cli.fetch.catalogue import HubFiles, Part, WebFile
-from cli.fetch.digests import Digest
-from cli.fetch.transfer import PATIENT, RemoteFile, Retries, TryAgainError, announced_size, patiently
+from cli.fetch.transfer import Digest, Network, RemoteFile, TryAgainError
 
 HUB_SECONDS: Final = 30.0
 """Deadline for an answer of the hub."""
+_WORKERS: Final = 8
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """A part's files, and the commit of each ``repository@revision`` that they are from."""
+def files_of(
+    part: Part, begun: Mapping[str, str], network: Network, endpoint: str | None
+) -> tuple[list[RemoteFile], dict[str, str]]:
+    """The files of ``part``, and the commit of each ``repository@revision`` that they are from.
 
-    files: tuple[RemoteFile, ...]
-    revisions: Mapping[str, str]
+    Args:
+        part: what to list.
+        begun: commits that an earlier run began with, and which are kept.
+        network: how to ask.
+        endpoint: the hub's address where it is another (``HF_ENDPOINT``).
 
+    Raises:
+        CommandError: a repository or a file in it is not there, or may not be read.
+        TransferError: an address does not answer, or there is nothing.
+        StoppedError: it was told to stop.
+    """
+    files: list[RemoteFile] = []
+    revisions: dict[str, str] = {}
+    for source in part.hub:
+        key = f"{source.repository}@{source.revision}"
+        info = _model_info(source, begun.get(key), network, endpoint)
+        revisions[key] = info.sha
+        files += _of_hub(source, info, endpoint)
 
-class Lister:
-    """Asks the servers. ``endpoint`` and the token are the hub's (``HF_ENDPOINT``, ``HF_TOKEN``)."""
+    def sized(file: RemoteFile) -> RemoteFile:
+        return file if file.published else replace(file, size=network.announced_size(file.url))
 
-    def __init__(
-        self,
-        client: httpx.Client,
-        stop: threading.Event,
-        *,
-        endpoint: str | None = None,
-        workers: int = 8,
-        retries: Retries = PATIENT,
-    ) -> None:
-        self._client, self._stop, self._endpoint = client, stop, endpoint or None
-        self._workers, self._retries = workers, retries
-
-    def files_of(self, part: Part, begun: Mapping[str, str]) -> Listing:
-        """The files of ``part``; ``begun`` holds commits that an earlier run began with, and which are kept.
-
-        Raises:
-            CommandError: a repository or a file in it is not there, or may not be read.
-            TransferError: an address does not answer, or there is nothing.
-            StoppedError: it was told to stop.
-        """
-        files: list[RemoteFile] = []
-        revisions: dict[str, str] = {}
-        for source in part.hub:
-            key = f"{source.repository}@{source.revision}"
-            found, revisions[key] = self._of_hub(source, begun.get(key))
-            files += found
-        files += self._of_web([one for source in part.web for one in _described(source)])
-        return Listing(tuple(files), revisions)
-
-    def _of_web(self, files: list[RemoteFile]) -> list[RemoteFile]:
-        """``files``, with the sizes that servers announce where none is published."""
-
-        def sized(file: RemoteFile) -> RemoteFile:
-            if file.size is not None:
-                return file
-            return replace(file, size=announced_size(self._client, file.url, self._stop, self._retries))
-
-        with ThreadPoolExecutor(self._workers) as pool:
-            return list(pool.map(sized, files))
-
-    def _of_hub(self, source: HubFiles, commit: str | None) -> tuple[list[RemoteFile], str]:
-        from huggingface_hub import get_token, hf_hub_url
-
-        info = self._model_info(source, commit)
-        siblings = {one.rfilename: one for one in info.siblings or []}
-        missing = [name for name in source.files if name not in siblings]
-        if missing:
-            raise CommandError(
-                f"{source.repository}@{source.revision} holds no {', '.join(missing)}: it has changed; name another "
-                "revision in a file for --parts"
-            )
-        token = get_token()
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        files = []
-        for name in (*source.files, *(name for name in source.optional if name in siblings)):
-            sibling = siblings[name]
-            digest = Digest("sha256", sibling.lfs.sha256) if sibling.lfs else None
-            if digest is None and sibling.blob_id and sibling.size is not None:
-                digest = Digest("git-blob", sibling.blob_id)
-            url = hf_hub_url(source.repository, name, revision=info.sha, endpoint=self._endpoint)
-            path = str(PurePosixPath(source.folder) / name)
-            files.append(RemoteFile(path, url, sibling.size, sibling.size is not None, digest, headers))
-        return files, info.sha
-
-    def _model_info(self, source: HubFiles, commit: str | None) -> Any:
-        import httpx2
-        from huggingface_hub import HfApi
-        from huggingface_hub.errors import (
-            GatedRepoError,
-            HfHubHTTPError,
-            RepositoryNotFoundError,
-            RevisionNotFoundError,
-        )
-
-        api, asked = HfApi(endpoint=self._endpoint), commit or source.revision
-        name, page = source.repository, f"{self._endpoint or 'https://huggingface.co'}/{source.repository}"
-
-        def ask() -> Any:
-            try:
-                return api.model_info(name, revision=asked, files_metadata=True, timeout=HUB_SECONDS)
-            except GatedRepoError as error:
-                raise CommandError(f"{name} wants its licence accepted at {page}, and HF_TOKEN") from error
-            except RevisionNotFoundError as error:
-                raise CommandError(f"{name} has no revision {asked}") from error
-            except RepositoryNotFoundError as error:
-                raise CommandError(
-                    f"there is no {name} on the hub, or it is private: set HF_TOKEN to a token that may read it"
-                ) from error
-            except (HfHubHTTPError, httpx2.HTTPError, OSError) as error:
-                response = getattr(error, "response", None)
-                reason = f"status {response.status_code}" if response else str(error).partition("\n")[0] or repr(error)
-                if response and response.status_code != 429 and response.status_code < 500:
-                    raise CommandError(f"the hub refuses to list {name}: {reason}") from error
-                raise TryAgainError(reason) from error
-
-        return patiently(ask, f"the hub does not answer for {name} (HF_ENDPOINT)", self._stop, self._retries)
+    with ThreadPoolExecutor(_WORKERS) as pool:
+        files += pool.map(sized, (file for source in part.web for file in _of_web(source)))
+    return files, revisions
 
 
-def _described(source: WebFile) -> list[RemoteFile]:
-    digest = Digest("sha256", source.sha256) if source.sha256 else None
-    if digest is None and source.md5:
-        digest = Digest("md5", source.md5)
+def _of_web(source: WebFile) -> list[RemoteFile]:
+    digest = Digest("sha256", source.sha256) if source.sha256 else Digest("md5", source.md5) if source.md5 else None
     return [RemoteFile(name, url, source.size, source.size is not None, digest) for name, url in source.addresses()]
+
+
+def _of_hub(source: HubFiles, info: Any, endpoint: str | None) -> list[RemoteFile]:
+    from huggingface_hub import get_token, hf_hub_url
+
+    siblings = {one.rfilename: one for one in info.siblings or []}
+    if missing := [name for name in source.files if name not in siblings]:
+        raise CommandError(
+            f"{source.repository}@{source.revision} holds no {', '.join(missing)}: it has changed; name another "
+            "revision in a file for --parts"
+        )
+    token = get_token()
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    files = []
+    for name in (*source.files, *(name for name in source.optional if name in siblings)):
+        sibling = siblings[name]
+        digest = Digest("sha256", sibling.lfs.sha256) if sibling.lfs else None
+        if digest is None and sibling.blob_id and sibling.size is not None:
+            digest = Digest("git-blob", sibling.blob_id)
+        url = hf_hub_url(source.repository, name, revision=info.sha, endpoint=endpoint)
+        path = str(PurePosixPath(source.folder) / name)
+        files.append(RemoteFile(path, url, sibling.size, sibling.size is not None, digest, headers))
+    return files
+
+
+def _model_info(source: HubFiles, commit: str | None, network: Network, endpoint: str | None) -> Any:
+    import httpx2
+    from huggingface_hub import HfApi, errors
+
+    name, asked = source.repository, commit or source.revision
+
+    def ask() -> Any:
+        try:
+            return HfApi(endpoint).model_info(name, revision=asked, files_metadata=True, timeout=HUB_SECONDS)
+        except errors.GatedRepoError as error:
+            page = f"{endpoint or 'https://huggingface.co'}/{name}"
+            raise CommandError(f"{name} wants its licence accepted at {page}, and HF_TOKEN") from error
+        except errors.RevisionNotFoundError as error:
+            raise CommandError(f"{name} has no revision {asked}") from error
+        except errors.RepositoryNotFoundError as error:
+            raise CommandError(
+                f"there is no {name} on the hub, or it is private: set HF_TOKEN to a token that may read it"
+            ) from error
+        except (errors.HfHubHTTPError, httpx2.HTTPError, OSError) as error:
+            response = getattr(error, "response", None)
+            reason = f"status {response.status_code}" if response else str(error).partition("\n")[0] or repr(error)
+            if response and response.status_code != 429 and response.status_code < 500:
+                raise CommandError(f"the hub refuses to list {name}: {reason}") from error
+            raise TryAgainError(reason) from error
+
+    return network.patiently(ask, f"the hub does not answer for {name} (HF_ENDPOINT)")

@@ -20,12 +20,10 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.console import CommandError, fail
-from cli.reproduce.manifest import MANIFEST
-from cli.reproduce.marks import Marks
-from cli.reproduce.options import add_options, chosen
+from cli.reproduce.marks import MANIFEST, Marks
 from cli.reproduce.plan import Step, plan
 from cli.reproduce.running import Runner, StepError, duration
-from cli.reproduce.settings import SETTINGS, SHORT_NOTE, Setting
+from cli.reproduce.settings import SETTINGS, SHORT_NOTE, Setting, add_options, chosen
 from toolformer.tools import ToolConfigError, ToolRegistry
 
 _EXAMPLES: Final = """

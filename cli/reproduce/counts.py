@@ -15,7 +15,7 @@ Counts = dict[str, Any]
 
 def base_corpus(folder: Path) -> Counts:
     """Documents and tokens, and what became of the texts."""
-    told = _read(folder / "manifest.json")
+    told = read(folder / "manifest.json")
     return {name: told[name] for name in ("drawn_texts", "documents", "tokens", "learned_tokens", "texts")}
 
 
@@ -29,7 +29,7 @@ def pretraining(model: Path) -> Counts:
 
 def round_of_calls(folder: RunFolder) -> Counts:
     """Texts asked, calls proposed and kept of each tool, and the texts of C*."""
-    told = _read(folder.merged / SUMMARY)
+    told = read(folder.merged / SUMMARY)
     tools = {
         tool: {
             "texts": one["texts"],
@@ -40,11 +40,6 @@ def round_of_calls(folder: RunFolder) -> Counts:
         for tool, one in told["tools"].items()
     }
     return {"texts": told["texts"], "tools": tools}
-
-
-def precision(file: Path) -> Counts:
-    """Calls of each tool, and those that are right, before the filter and after it."""
-    return _read(file)
 
 
 def finetuning(texts: Sequence[Path], out: Path) -> Counts:
@@ -64,7 +59,7 @@ def finetuning(texts: Sequence[Path], out: Path) -> Counts:
 
 def evaluation(out: Path) -> Counts:
     """Examples asked, under all conditions; requests that failed."""
-    told = _read(out / "results.json")
+    told = read(out / "results.json")
     return {
         "answers": sum(score["all"]["n"] for score in told["scores"]),
         "failed": sum(score["failed"] for score in told["scores"]),
@@ -72,7 +67,8 @@ def evaluation(out: Path) -> Counts:
     }
 
 
-def _read(path: Path) -> Counts:
+def read(path: Path) -> Counts:
+    """What a step wrote as JSON, such as how many calls are right."""
     told: Counts = json.loads(path.read_bytes())
     return told
 

@@ -73,7 +73,7 @@ class _Plan:
             yield self._base_corpus()
         yield self._texts("texts", "write the plain texts C", self.setting.documents, 1)
         chained = "write plain texts in which one value follows from another"
-        yield self._texts("texts-chained", chained, self.setting.chained_documents, 3, "--chained")
+        yield self._texts("texts-chained", chained, self.setting.chained_documents, 3, chained=True)
         yield self._texts("held-out", "write plain texts to hold out", self.setting.held_out_documents, 2)
         for model in models:
             yield from self._loop(model)
@@ -85,22 +85,29 @@ class _Plan:
 
     def _loop(self, model: LoopModel) -> Iterator[Step]:
         """All that one model goes through."""
+        setting = self.setting
         if model.size is not None:
             yield self._pretrain(model, model.size)
-        yield self._calls(model)
+        texts = _shards(self.run / "texts", setting.documents)
+        yield self._calls(model, "calls", "the base model adds calls to C", texts, "round-1", setting.tau)
         yield self._report(model, "report", "texts", "round-1")
         star = f"round-1/merge/{WITH_CALLS}"
         yield self._finetune(model, "cc", [f"round-1/merge/{WITHOUT_CALLS}"], "finetune on C: the baseline + CC")
         yield self._finetune(model, "toolformer", [star], "finetune on C*: Toolformer")
-        yield self._evaluate(model, "base", "base", ("--k", "0"))
-        yield self._evaluate(model, "cc", "+ CC", ("--k", "0"))
-        yield self._evaluate(model, "toolformer", "Toolformer", ("--k", *map(str, self.setting.k)))
-        yield self._calls_in_chains(model)
+        yield self._evaluate(model, "base", "base", k=0)
+        yield self._evaluate(model, "cc", "+ CC", k=0)
+        yield self._evaluate(model, "toolformer", "Toolformer", k=setting.k)
+        title = "the base model adds calls to texts in which one value follows from another"
+        texts = _shards(self.run / "texts-chained", setting.chained_documents)
+        tools = setting.chained_tools
+        yield self._calls(model, "calls-2", title, texts, "round-2", setting.chained_tau, tools=tools)
         yield self._report(model, "report-2", "texts-chained", "round-2")
         both = [star, f"round-2/merge/{WITH_CALLS}"]
         yield self._finetune(model, "toolformer-2", both, "go on with C* of both rounds", again=True)
-        calls = ("--k", str(self.setting.chained_k), "--max-calls", *map(str, self.setting.chained_calls))
-        yield self._evaluate(model, "toolformer-2", "Toolformer, round 2", calls, self.setting.chained_suites)
+        yield self._evaluate(
+            model, "toolformer-2", "Toolformer, round 2", setting.chained_suites,
+            k=setting.chained_k, max_calls=setting.chained_calls,
+        )  # fmt: skip
         runs = [_evaluation(model, name) for name in ("base", "cc", "toolformer", "toolformer-2")]
         yield self._compare(model.step("table"), "put the rows side by side", model.folder, runs)
 
@@ -110,95 +117,61 @@ class _Plan:
             "base-corpus",
             "write and encode what base models read",
             "training_jobs.corpora.base",
-            ("--out", out, "--texts", str(self.setting.base_texts), "--seed", str(self.setting.seed)),
+            _options(out=out, texts=self.setting.base_texts, seed=self.setting.seed),
             (out / "tokenizer.json", out / "tokens.safetensors", out / "manifest.json"),
             services=True,
             counts=lambda: counts.base_corpus(out),
         )
 
-    def _texts(self, name: str, title: str, documents: int, seed: int, *more: str) -> Step:
+    def _texts(self, name: str, title: str, documents: int, seed: int, *, chained: bool = False) -> Step:
         out = self.run / name
         return Step(
             name,
             title,
             "training_jobs.corpora.web",
-            ("generate", "--out", out, "--documents", str(documents), "--seed", str(self.setting.seed + seed), *more),
+            ("generate", *_options(out=out, documents=documents, seed=self.setting.seed + seed, chained=chained)),
             (*_shards(out, documents), out / TRUTH_FILE),
             counts=lambda: {"documents": documents},
         )
 
     def _pretrain(self, model: LoopModel, size: Size) -> Step:
-        shape = {"width": size.width, "layers": size.layers, "heads": size.heads, "rotary-dim": size.rotary_dim}
-        numbers = shape | {
-            "steps": self.setting.pretrain_steps,
-            "peak-rate": self.setting.pretrain_rate,
-            "warmup": self.setting.pretrain_warmup,
-            "cooldown": self.setting.pretrain_cooldown,
-            "positions": self.setting.positions,
-            "precision": self.setting.precision,
-            "seed": self.setting.seed,
-        }
+        shape = _options(width=size.width, layers=size.layers, heads=size.heads, rotary_dim=size.rotary_dim)
+        numbers = _options(
+            steps=self.setting.pretrain_steps, peak_rate=self.setting.pretrain_rate,
+            warmup=self.setting.pretrain_warmup, cooldown=self.setting.pretrain_cooldown,
+            positions=self.setting.positions, precision=self.setting.precision, seed=self.setting.seed,
+        )  # fmt: skip
         return Step(
             model.step("pretrain"),
             f"pretrain a base model {size.width} wide with {size.layers} layers",
             "training_jobs.pretrain",
-            ("--corpus", self.run / "base-corpus", "--out", model.base.parent, *_options(numbers)),
+            (*_options(corpus=self.run / "base-corpus", out=model.base.parent), *shape, *numbers),
             _checkpoint(model.base),
-            how=("--checkpoint-every", "100"),
+            how=_options(checkpoint_every=100),
             counts=lambda: counts.pretraining(model.base),
         )
 
-    def _calls(self, model: LoopModel) -> Step:
-        title, folder = "the base model adds calls to C", RunFolder(model.folder / "round-1")
-        texts: tuple[Argument, ...] = (
-            *_shards(self.run / "texts", self.setting.documents),
-            "--language-id",
-            LANGUAGE_ID,
-        )
-        given = (LANGUAGE_ID, *self._given(model))
-        return self._stages(model.step("calls"), title, folder, texts, model.base, self.setting.tau, given)
-
-    def _calls_in_chains(self, model: LoopModel) -> Step:
-        """Round 2: to texts in which one value follows from another."""
-        title = "the base model adds calls to texts in which one value follows from another"
-        shards = _shards(self.run / "texts-chained", self.setting.chained_documents)
-        texts: tuple[Argument, ...] = (*shards, "--language-id", LANGUAGE_ID, "--tools", *self.setting.chained_tools)
-        given = (LANGUAGE_ID, *self._given(model))
-        folder, tau = RunFolder(model.folder / "round-2"), self.setting.chained_tau
-        return self._stages(model.step("calls-2"), title, folder, texts, model.base, tau, given)
-
-    def _stages(
-        self, name: str, title: str, folder: RunFolder, texts: tuple[Argument, ...], teacher: Path,
-        tau: tuple[str, ...], inputs: tuple[Path, ...] = (),
+    def _calls(
+        self, model: LoopModel, name: str, title: str, texts: tuple[Path, ...], round_: str, tau: tuple[str, ...],
+        tools: tuple[str, ...] = (),
     ) -> Step:  # fmt: skip
         """Annotate, execute, filter, merge."""
-        numbers = {
-            "seed": self.setting.seed,
-            "chunk": self.setting.chunk,
-            "calls-per-position": self.setting.calls_per_position,
-        }
+        folder, setting = RunFolder(model.folder / round_), self.setting
+        options = _options(
+            language_id=LANGUAGE_ID, tools=tools, run=folder.path, model=model.base, seed=setting.seed,
+            chunk=setting.chunk, calls_per_position=setting.calls_per_position, before_words=setting.before_words,
+            given_inputs=setting.given_inputs, strict=setting.strict, without_result=setting.without_result, tau=tau,
+        )  # fmt: skip
         return Step(
-            name,
+            model.step(name),
             title,
             "training_jobs.pipeline",
-            (*texts, "--run", folder.path, "--model", teacher, *_options(numbers), *self._strictness(tau)),
+            (*texts, *options),
             tuple(folder.merged / file for file in _MERGED),
-            how=("--workers", str(usable_cpus())),
-            inputs=inputs,
+            how=_options(workers=usable_cpus()),
+            inputs=(LANGUAGE_ID, *self._given(model)),
             services=True,
             counts=lambda: counts.round_of_calls(folder),
-        )
-
-    def _strictness(self, tau: tuple[str, ...]) -> tuple[str, ...]:
-        chosen = {
-            "--before-words": self.setting.before_words,
-            "--given-inputs": self.setting.given_inputs,
-            "--strict": self.setting.strict,
-        }
-        return (
-            *(option for option, wanted in chosen.items() if wanted),
-            *_options({"without-result": self.setting.without_result}),
-            *(("--tau", *tau) if tau else ()),
         )
 
     def _report(self, model: LoopModel, name: str, texts: str, round_: str) -> Step:
@@ -207,69 +180,63 @@ class _Plan:
             model.step(name),
             "how many of the calls are right, by what the generator knows",
             "training_jobs.report",
-            ("--run", folder, "--truth", self.run / texts / TRUTH_FILE, "--json", out),
+            _options(run=folder, truth=self.run / texts / TRUTH_FILE, json=out),
             (out,),
-            counts=lambda: counts.precision(out),
+            counts=lambda: counts.read(out),
         )
 
     def _finetune(self, model: LoopModel, name: str, files: Sequence[str], title: str, *, again: bool = False) -> Step:
         """``again``: not the base model but the Toolformer, and over the last of ``files`` several times. Then the last
         checkpoint counts: plain texts have no chains, so the fewer steps the better they are foreseen."""
-        steps = self.setting.chained_steps if again else self.setting.finetune_steps
-        out, texts = model.folder / name, [model.folder / file for file in files]
-        held_out = self.setting.held_out_documents
-        numbers = {
-            "steps": steps,
-            "batch": self.setting.finetune_batch,
-            "rate": self.setting.finetune_rate,
-            "schedule": self.setting.finetune_schedule,
-            "held-out-texts": held_out,
-            "evaluate-every": steps if again else self.setting.measure_every,
-            "precision": self.setting.precision,
-            "sequence-length": model.positions(self.setting.positions),
-            "seed": self.setting.seed,
-        }
-        begun = model.folder / "toolformer" / "model" if again else model.base
-        times = ("--times", *["1"] * (len(files) - 1), str(self.setting.chained_times)) if again else ()
+        setting, out, texts = self.setting, model.folder / name, [model.folder / file for file in files]
+        steps = setting.chained_steps if again else setting.finetune_steps
+        held_out = setting.held_out_documents
+        options = _options(
+            model=model.folder / "toolformer" / "model" if again else model.base, texts=texts,
+            times=[1] * (len(files) - 1) + [setting.chained_times] if again else (), out=out, steps=steps,
+            batch=setting.finetune_batch, rate=setting.finetune_rate, schedule=setting.finetune_schedule,
+            held_out_texts=held_out, evaluate_every=steps if again else setting.measure_every,
+            precision=setting.precision, sequence_length=model.positions(setting.positions), seed=setting.seed,
+            mask_results=setting.mask_results, held_out=_shards(self.run / "held-out", held_out),
+        )  # fmt: skip
         return Step(
             model.step(f"finetune-{name}"),
             title,
             "training_jobs.finetune",
-            ("--model", begun, "--texts", *texts, *times, "--out", out, *_options(numbers),
-             *(["--mask-results"] if self.setting.mask_results else []),
-             "--held-out", *_shards(self.run / "held-out", held_out)),
+            options,
             (*_checkpoint(out / "model"), out / "curve.jsonl"),
             inputs=self._given(model),
             counts=lambda: counts.finetuning(texts, out),
-        )  # fmt: skip
+        )
 
     def _evaluate(
-        self, model: LoopModel, name: str, row: str, conditions: tuple[str, ...], suites: tuple[str, ...] = ()
+        self, model: LoopModel, name: str, row: str, suites: tuple[str, ...] = (), **conditions: int | tuple[int, ...]
     ) -> Step:
         out = _evaluation(model, name)
         checkpoint = model.base if name == "base" else model.folder / name / "model"
+        options = _options(
+            suites=suites or self.setting.suites, prompts="bare", count=self.setting.count, seed=self.setting.seed,
+            checkpoint=checkpoint, label=model.row(row), out=out, **conditions,
+        )  # fmt: skip
         return Step(
             model.step(f"evaluate-{name}"),
             f"ask {row}, through a gateway",
             "training_jobs.evaluate",
-            ("--suites", *(suites or self.setting.suites), "--prompts", "bare", "--count", str(self.setting.count),
-             "--seed", str(self.setting.seed), "--checkpoint", checkpoint, "--label", model.row(row), "--out", out,
-             *conditions),
+            options,
             (out / "results.json",),
             inputs=self._given(model) if name == "base" else (),
             services=True,
             gateway=checkpoint,
             counts=lambda: counts.evaluation(out),
-        )  # fmt: skip
+        )
 
     def _compare(self, name: str, title: str, folder: Path, runs: list[Path], figure: Path | None = None) -> Step:
         page, table = folder / "results.html", folder / "results.md"
-        note = ("--note", self.note) if self.note else ()
         return Step(
             name,
             title,
             "training_jobs.evaluate.compare",
-            (*runs, "--out", page, "--markdown", table, *(("--figure", figure) if figure else ()), *note),
+            (*runs, *_options(out=page, markdown=table, figure=figure, note=self.note or None)),
             (page, table, *((figure,) if figure else ())),
             summary=True,
         )
@@ -290,5 +257,12 @@ def _shards(folder: Path, documents: int) -> tuple[Path, ...]:
     return tuple(folder / f"generated-{number:04d}.json.gz" for number in range(-(-documents // SHARD_DOCUMENTS)))
 
 
-def _options(numbers: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(text for name, value in numbers.items() for text in (f"--{name}", str(value)))
+def _options(**values: Any) -> tuple[Argument, ...]:
+    """``--NAME VALUE`` for each; several values behind one name, a truth as the name alone; nothing where there is no
+    value."""
+    words: list[Argument] = []
+    for name, value in values.items():
+        several = value if isinstance(value, (list, tuple)) else () if value is True else (value,)
+        if value is not None and value is not False and value not in ([], ()):
+            words += [f"--{name.replace('_', '-')}", *(one if isinstance(one, Path) else str(one) for one in several)]
+    return tuple(words)

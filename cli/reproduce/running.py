@@ -5,24 +5,19 @@ from __future__ import annotations
 import contextlib
 import datetime as dt
 import fcntl
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from rich.console import Console
 
+from cli.components import SERVICES
 from cli.console import CommandError, printable
-from cli.reproduce.manifest import versions, write_manifest
 from cli.reproduce.marks import Marks
 from cli.reproduce.plan import Step
-from cli.stack import gateway_up, last_lines, services_up
-
-_STOP_SECONDS: Final = 40.0
-_SERVICES: Final = ("CALCULATOR", "CALENDAR", "WIKI_SEARCH", "QUESTION_ANSWERING", "TRANSLATION")
+from cli.stack import gateway_up, last_lines, services_up, tethered
 
 
 class StepError(CommandError):
@@ -50,7 +45,9 @@ class Runner:
         self._run, self._plan, self._about, self._console = run, plan, about, console
         self._marks = Marks(run)
         # Ports that nobody chose are free ones: a stack that runs on this machine must not be in the way.
-        self._environ = {f"TOOLFORMER_{service}_PORT": "0" for service in _SERVICES} | dict(environ)
+        self._environ = {f"TOOLFORMER_{service}_PORT": "0" for service in map(str.upper, SERVICES.values())} | dict(
+            environ
+        )
 
     def do(self, until: str | None = None) -> None:
         """Do what is left, to the step ``until``; the manifest is written again after each.
@@ -68,17 +65,18 @@ class Runner:
                 self._marks.check(step)
             made = up = False
             for number, step in enumerate(steps, start=1):
+                about = f"[{number}/{len(steps)}] {step.name}"
                 if self._marks.done(step) and not (step.summary and made):
-                    self._say(f"[{number}/{len(steps)}] {step.name}: done already, it took {self._took(step)}", "dim")
+                    self._say(f"{about}: done already, it took {self._took(step)}", "dim")
                     continue
                 if step.services and not up:
                     up = self._start_services(stack)
                 made = True
-                self._say(f"[{number}/{len(steps)}] {step.name}: {step.title}", "bold")
+                self._say(f"{about}: {step.title}", "bold")
                 self._do(step)
-                self._say(f"[{number}/{len(steps)}] {step.name}: done in {self._took(step)}", "green")
-                write_manifest(self._run, self._plan, self._about)
-            write_manifest(self._run, self._plan, self._about)
+                self._say(f"{about}: done in {self._took(step)}", "green")
+                self._marks.write_manifest(self._plan, self._about)
+            self._marks.write_manifest(self._plan, self._about)
 
     def _do(self, step: Step) -> None:
         self._marks.begin(step)
@@ -86,43 +84,25 @@ class Runner:
         with contextlib.ExitStack() as stack:
             where: tuple[str, ...] = ()
             if step.gateway is not None:
-                model = step.gateway
-                address = stack.enter_context(gateway_up(model, self._environ, log=log.with_suffix(".gateway.log")))
-                where = ("--gateway", address)
+                gateway = gateway_up(step.gateway, self._environ, log=log.with_suffix(".gateway.log"))
+                where = ("--gateway", stack.enter_context(gateway))
             status = self._process([step.module, *map(str, (*step.arguments, *step.how)), *where], log)
         if status:
             how = f"was killed by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
             message = f"step {step.name} {how}; the end of {log}:\n{last_lines(log)}"
             raise StepError(message, status if status > 0 else 1)
-        self._marks.end(step, versions())
+        self._marks.end(step)
 
     def _process(self, command: Sequence[str], log: Path) -> int:
         """``python -m COMMAND``; what it writes goes to ``log`` and is shown. Its exit status."""
         environ = {**self._environ, "PYTHONUNBUFFERED": "1"}
-        with (
-            log.open("ab") as file,
-            subprocess.Popen(
-                [sys.executable, "-m", "cli.tethered", *command], env=environ, start_new_session=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            ) as process,
-        ):  # fmt: skip
-            assert process.stdin is not None
-            assert process.stdout is not None
+        with log.open("ab", buffering=0) as file, tethered(command, environ, subprocess.STDOUT) as process:
             now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
             file.write(f"--- {now} python -m {' '.join(command)}\n".encode())
-            file.flush()
-            try:
-                for line in process.stdout:
-                    file.write(line)
-                    file.flush()
-                    self._show(line)
-                return process.wait()
-            finally:
-                process.stdin.close()  # ends it, if it still runs
-                try:
-                    process.wait(_STOP_SECONDS)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
+            for line in process.stdout or ():
+                file.write(line)
+                self._say("    " + printable(line.decode(errors="replace").rstrip("\n")))
+            return process.wait()
 
     def _start_services(self, stack: contextlib.ExitStack) -> bool:
         """Start them for as long as ``stack`` lasts; whatever runs from now on is told where they are."""
@@ -147,12 +127,8 @@ class Runner:
     def _took(self, step: Step) -> str:
         return duration(self._marks.seconds(step))
 
-    def _say(self, text: str, style: str) -> None:
+    def _say(self, text: str, style: str | None = None) -> None:
         self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
-
-    def _show(self, line: bytes) -> None:
-        text = printable(line.decode(errors="replace").rstrip("\n"))
-        self._console.print(f"    {text}", markup=False, highlight=False, soft_wrap=True)
 
 
 def duration(seconds: float) -> str:

@@ -1,13 +1,15 @@
-"""What a run is: its numbers, in two settings."""
+"""What a run is: its numbers, in two settings, and an option of the command for each."""
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, get_args
+from types import UnionType
+from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
 
 from cli.checkout import CHECKOUT
 from cli.console import CommandError
@@ -24,9 +26,16 @@ LANGUAGE_ID: Final = BUNDLED_MODELS / "translation-small" / "lid.ftz"
 """The fastText classifier that comes with the project."""
 
 
+_SHOWN: Final = {int: "N", float: "X", Path: "DIR", str: "TEXT"}
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
 def _require(good: bool, name: str, rule: str, found: object) -> None:
     if not good:
-        raise CommandError(f"--{name.replace('_', '-')} {rule}, not {found}")
+        raise CommandError(f"{_option(name)} {rule}, not {found}")
 
 
 def _is_finite(number: str) -> bool:
@@ -134,11 +143,10 @@ class Setting:
         for size in self.sizes:
             Size.parse(size)
         for name in ("suites", "chained_suites"):
-            value = getattr(self, name)
             try:
-                named(value)
+                named(getattr(self, name))
             except SuiteError as error:
-                raise CommandError(f"--{name.replace('_', '-')}: {str(error).removeprefix('--suites: ')}") from error
+                raise CommandError(f"{_option(name)}: {str(error).removeprefix('--suites: ')}") from error
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; of a checkpoint its place in the project, or else its name."""
@@ -170,3 +178,50 @@ SETTINGS: Final[Mapping[str, Setting]] = {
 """``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs."""
 
 SHORT_NOTE: Final = "Setting short: it shows that the loop runs from end to end. Its figures mean nothing."
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """An option for each field of `Setting`; one that is not given stays as the setting has it."""
+    group = parser.add_argument_group("the setting's numbers, one by one")
+    hints = get_type_hints(Setting, include_extras=True)
+    for one in dataclasses.fields(Setting):
+        kind, meaning = get_args(hints[one.name])
+        several = get_origin(kind) is tuple
+        if several or isinstance(kind, UnionType):
+            kind = get_args(kind)[0]
+        values = ", ".join(f"{name} {_told(getattr(setting, one.name))}" for name, setting in SETTINGS.items())
+        told: dict[str, Any] = {"default": argparse.SUPPRESS, "help": f"{meaning} ({values})"}
+        if kind is bool:
+            group.add_argument(_option(one.name), action=argparse.BooleanOptionalAction, **told)
+        else:
+            group.add_argument(
+                _option(one.name), type=kind, nargs="+" if several else None, metavar=_SHOWN[kind], **told
+            )
+
+
+def chosen(name: str, options: argparse.Namespace) -> Setting:
+    """The setting ``name``, with what ``options`` say otherwise.
+
+    Raises:
+        CommandError: if a number cannot hold.
+    """
+    given = {one.name: getattr(options, one.name) for one in dataclasses.fields(Setting) if hasattr(options, one.name)}
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    # Where the models come from is one choice with two names.
+    if "sizes" in given:
+        given.setdefault("base", None)
+    elif "base" in given:
+        given["sizes"] = ()
+    if given.get("base") is not None:
+        given["base"] = given["base"].absolute()
+    return dataclasses.replace(SETTINGS[name], **given)
+
+
+def _told(value: Any) -> str:
+    if isinstance(value, tuple):
+        return " ".join(map(str, value)) or "none"
+    if isinstance(value, Path):
+        return value.relative_to(CHECKOUT).as_posix()
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
