@@ -5,8 +5,7 @@
 - ``components.py``: what ``up`` starts: modules, addresses, environments
 - ``supervisor.py``: keeps a component running; ``child.py``: one process; ``tethered.py``: how it dies with its parent
 - ``stack.py``: services or a gateway for as long as another command needs them
-- ``jobs_run.py``: the whole pipeline of the jobs, with the services started for it
-- ``stage_run/``: one stage of it: here, in a container, on a cluster
+- ``stage_run/``: the pipeline of the jobs, or one stage of it: here, in a container, on a cluster
 - ``reproduce/``: the whole loop, from texts to the table of results
 - ``complete.py``: streams a completion; ``highlight.py`` finds calls in the text
 - ``tool_commands.py``: one call, and the table of tools

@@ -161,24 +161,17 @@ def require_free_ports(components: Sequence[Component]) -> None:
         CommandError: a port is in use or cannot be had, or two components want the same one; names all of them.
     """
     problems, owners = [], dict[tuple[str, int], str]()
-    wanted = [
-        (component, port, f"choose another port with {how}")
-        for component in components
-        for port, how in ((component.port, component.port_remedy), *component.further_ports.items())
-    ]
-    for component, port, remedy in wanted:
-        if (component.host, port) in owners:
-            other = owners[component.host, port]
-            if other == component.name:
-                problems.append(f"{component.name} cannot serve HTTP and gRPC on one port, {port}: {remedy}")
-            else:
-                problems.append(f"{component.name} and {other} both want port {port}: {remedy}")
-            continue
-        owners[component.host, port] = component.name
-        if reason := why_not_free(component.host, port):
-            problems.append(
-                f"{component.name} needs port {port} on {component.host}, but {reason}: stop what uses it, or {remedy}"
-            )
+    for one in components:
+        for port, how in ((one.port, one.port_remedy), *one.further_ports.items()):
+            remedy, owner = f"choose another port with {how}", owners.get((one.host, port))
+            if owner == one.name:
+                problems.append(f"{one.name} cannot serve HTTP and gRPC on one port, {port}: {remedy}")
+            elif owner:
+                problems.append(f"{one.name} and {owner} both want port {port}: {remedy}")
+            elif reason := why_not_free(one.host, port):
+                wanted = f"{one.name} needs port {port} on {one.host}, but {reason}"
+                problems.append(f"{wanted}: stop what uses it, or {remedy}")
+            owners.setdefault((one.host, port), one.name)
     if problems:
         raise CommandError("\n".join(problems))
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from rich.box import ROUNDED
@@ -15,6 +16,15 @@ from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
+
+
+def main_of(module: str) -> Callable[[Sequence[str]], int | None]:
+    """``main(arguments)`` of a module, or of a package's ``__main__``."""
+    found = importlib.import_module(module)
+    if hasattr(found, "__path__"):
+        found = importlib.import_module(f"{module}.__main__")
+    main: Callable[[Sequence[str]], int | None] = found.main
+    return main
 
 
 @contextlib.contextmanager

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import importlib
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 import typer
 
@@ -324,75 +322,52 @@ def fetch(
     raise typer.Exit(status)
 
 
-def _forward(parent: typer.Typer, name: str, module: str, summary: str, *examples: str) -> None:
-    """Add a subcommand whose options are those of ``module``'s own ``main(arguments)`` (a package's ``__main__``).
-
-    ``examples`` are for a module whose help has none."""
-    command = f"toolformer {name}" if parent is app else f"toolformer {parent.info.name} {name}"
+def _forward(name: str, module: str, summary: str, *examples: str) -> None:
+    """Add a subcommand whose options are those of ``module``'s own ``main(arguments)`` (a package's ``__main__``)."""
+    command, parent = f"toolformer {name}", {"jobs": jobs, "index": index}.get(name.split()[0], app)
 
     def run(context: typer.Context) -> None:
-        from cli.forwarded import shown_as
+        from cli.forwarded import main_of, shown_as
 
-        found = importlib.import_module(module)
-        if hasattr(found, "__path__"):
-            found = importlib.import_module(f"{module}.__main__")
-        main: Callable[[list[str]], int | None] = found.main
         with shown_as(command, [f"{command} {example}" for example in examples]):
-            raise typer.Exit(main(list(context.args)) or 0)
+            raise typer.Exit(main_of(module)(list(context.args)) or 0)
 
     run.__doc__ = summary
     settings = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    parent.command(name, context_settings=settings)(run)
+    parent.command(name.split()[-1], context_settings=settings)(run)
 
 
-_forward(app, "evaluate", "training_jobs.evaluate", "Benchmarks and held-out prompts against a served model.")
-_forward(app, "quantize", "language_model.native.quantize", "Weights as int8 or int4, for a gateway on a processor.")
-_forward(
-    app, "reproduce", "cli.reproduce", "The whole loop, from texts to the table of results; goes on where it was.",
-    "--out RUN", "--setting short --out RUN",
+_FORWARDED: Final[tuple[tuple[str, ...], ...]] = (
+    ("evaluate", "training_jobs.evaluate", "Benchmarks and held-out prompts against a served model."),
+    ("quantize", "language_model.native.quantize", "Weights as int8 or int4, for a gateway on a processor."),
+    ("reproduce", "cli.reproduce", "The whole loop, from texts to the table of results; goes on where it was.",
+     "--out RUN", "--setting short --out RUN"),
+    ("jobs corpus", "training_jobs.corpora.web", "Write or read plain texts, and keep for each tool what is worth it.",
+     "generate --out WEB", "select WEB/*.json.gz --out C --language-id lid.176.ftz"),
+    ("jobs base", "training_jobs.corpora.base", "Texts and ids that the small base model is trained on.",
+     "--out DIR --texts 45000"),
+    ("jobs copying", "training_jobs.corpora.base.copying", "Whether a base model copies: if not, no call helps it.",
+     "models/base"),
+    ("jobs demonstrations", "training_jobs.corpora.demonstrations", "Texts with known calls, executed and encoded.",
+     "--out DIR --documents 200"),
+    ("jobs run", "cli.stage_run.command",
+     "From texts to C*: all stages, one after the other; or one: `run STAGE --on local|docker|k8s`."),
+    ("jobs annotate", "training_jobs.annotate", "Ask a model which calls help in texts, and where.",
+     "--run RUN --model models/base", "--run RUN --model models/base --tools Calculator Calendar"),
+    ("jobs execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.", "--run RUN"),
+    ("jobs filter", "training_jobs.filter", "Keep the calls that help to predict what follows.",
+     "--run RUN --model models/base", "--run RUN --tau 0.5 --tau MT=0.2"),
+    ("jobs merge", "training_jobs.merge", "Put the kept calls into their texts: C*, its table and page.", "--run RUN"),
+    ("jobs report", "training_jobs.report", "Show what a run kept: table, examples, a page to look at.", "--run RUN"),
+    ("jobs compare", "training_jobs.evaluate.compare", "Results of several evaluations beside each other."),
+    ("jobs finetune", "training_jobs.finetune", "Finetune a model on C*, or on C for the baseline."),
+    ("jobs pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.", "--corpus CORPUS --out DIR"),
+    ("index wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.",
+     "--pages bundled --index var/wiki"),
 )  # fmt: skip
-_forward(
-    jobs, "corpus", "training_jobs.corpora.web", "Write or read plain texts, and keep for each tool what is worth it.",
-    "generate --out WEB", "select WEB/*.json.gz --out C --language-id lid.176.ftz",
-)  # fmt: skip
-_forward(
-    jobs, "base", "training_jobs.corpora.base", "Texts and ids that the small base model is trained on.",
-    "--out DIR --texts 45000",
-)  # fmt: skip
-_forward(
-    jobs, "copying", "training_jobs.corpora.base.copying", "Whether a base model copies: if not, no call helps it.",
-    "models/base",
-)  # fmt: skip
-_forward(
-    jobs, "demonstrations", "training_jobs.corpora.demonstrations", "Texts with known calls, executed and encoded.",
-    "--out DIR --documents 200",
-)  # fmt: skip
-_forward(
-    jobs, "run", "cli.jobs_run",
-    "From texts to C*: all stages, one after the other; or one: `run STAGE --on local|docker|k8s`.",
-)  # fmt: skip
-_forward(
-    jobs, "annotate", "training_jobs.annotate", "Ask a model which calls help in texts, and where.",
-    "--run RUN --model models/base", "--run RUN --model models/base --tools Calculator Calendar",
-)  # fmt: skip
-_forward(jobs, "execute", "training_jobs.execute", "Ask the tools for the result of every proposed call.", "--run RUN")
-_forward(
-    jobs, "filter", "training_jobs.filter", "Keep the calls that help to predict what follows.",
-    "--run RUN --model models/base", "--run RUN --tau 0.5 --tau MT=0.2",
-)  # fmt: skip
-_forward(
-    jobs, "merge", "training_jobs.merge", "Put the kept calls into their texts: C*, its table and page.", "--run RUN"
-)
-_forward(
-    jobs, "report", "training_jobs.report", "Show what a run kept: table, examples, a page to look at.", "--run RUN"
-)
-_forward(jobs, "compare", "training_jobs.evaluate.compare", "Results of several evaluations beside each other.")
-_forward(jobs, "finetune", "training_jobs.finetune", "Finetune a model on C*, or on C for the baseline.")
-_forward(jobs, "pretrain", "training_jobs.pretrain", "Train a small GPT-J on a corpus.", "--corpus CORPUS --out DIR")
-_forward(
-    index, "wiki", "services.wiki_search.index", "Build the index that Wikipedia search reads.",
-    "--pages bundled --index var/wiki",
-)  # fmt: skip
+"""Subcommands whose options another module reads: name, module, what it does; examples, if its help has none."""
+for _row in _FORWARDED:
+    _forward(*_row)
 app.add_typer(jobs)
 app.add_typer(index)
 

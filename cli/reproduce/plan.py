@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cli.components import usable_cpus
+from cli.console import CommandError
 from cli.reproduce import counts
-from cli.reproduce.models import LoopModel, Size
-from cli.reproduce.settings import LANGUAGE_ID, Setting
+from cli.reproduce.settings import LANGUAGE_ID, Setting, Size
 from training_jobs.corpora.web.generating import SHARD_DOCUMENTS, TRUTH_FILE
 from training_jobs.evaluate.scaling import AVERAGED
 from training_jobs.evaluate.suites import named
@@ -52,6 +53,45 @@ class Step:
     gateway: Path | None = None
     counts: Callable[[], dict[str, Any]] = dict
     summary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LoopModel:
+    """One base model and what becomes of it. ``folder`` is the model's in the run; ``size`` is ``None`` for a
+    checkpoint that was ``given``, which is where it stays."""
+
+    folder: Path
+    size: Size | None = None
+    given: Path | None = None
+
+    def step(self, name: str) -> str:
+        """What a step with it is called; sizes are distinguished."""
+        return f"{name}-{self.size}" if self.size else name
+
+    @property
+    def base(self) -> Path:
+        """The base model's checkpoint."""
+        return self.given or self.folder / "pretrain" / "model"
+
+    def positions(self, wanted: int) -> int:
+        """The longest text in tokens that it is trained on: ``wanted``, or fewer if a given model has fewer.
+
+        Raises:
+            CommandError: the given folder holds no checkpoint.
+        """
+        if self.given is None:
+            return wanted
+        try:
+            config = json.loads((self.given / "config.json").read_bytes())
+            return min(wanted, int(config.get("n_positions") or config["max_position_embeddings"]))
+        except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+            raise CommandError(
+                f"--base: {self.given} holds no checkpoint ({error!r}): name one, or train one with --sizes 256x4"
+            ) from error
+
+    def row(self, row: str) -> str:
+        """What a row of tables is called; sizes are distinguished."""
+        return f"{row} {self.size}" if self.size else row
 
 
 def plan(setting: Setting, run: Path, note: str = "") -> tuple[Step, ...]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Final, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Self, get_args, get_origin, get_type_hints
 
 from cli.checkout import CHECKOUT
 from cli.console import CommandError
-from cli.reproduce.models import Size
 from toolformer.model_files.home import BUNDLED_MODELS
 from training_jobs.evaluate.example import SuiteError
 from training_jobs.evaluate.suites import named
@@ -24,6 +24,49 @@ BUNDLED_BASE: Final = BUNDLED_MODELS / "base"
 """The base model that comes with the project."""
 LANGUAGE_ID: Final = BUNDLED_MODELS / "translation-small" / "lid.ftz"
 """The fastText classifier that comes with the project."""
+
+
+_HEAD: Final = 64
+"""Width of an attention head, as of the bundled models; half of it is rotated."""
+_NARROW: Final = (16, 32, 48)
+"""Widths of a single, smaller head."""
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """A shape of GPT-J. Written ``256x4``: 256 wide, 4 layers."""
+
+    width: int
+    layers: int
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """The size that is written like this.
+
+        Raises:
+            CommandError: if it is none.
+        """
+        found = re.fullmatch(r"(\d{1,5})x(\d{1,3})", text)
+        size = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
+        if not size.layers or not size.width or (size.width % _HEAD and size.width not in _NARROW):
+            raise CommandError(
+                f"--sizes: {text!r} is no size: write WIDTHxLAYERS, such as 256x4; the width is a multiple of {_HEAD}, "
+                f"or one of {_NARROW}"
+            )
+        return size
+
+    @property
+    def heads(self) -> int:
+        """Attention heads."""
+        return max(1, self.width // _HEAD)
+
+    @property
+    def rotary_dim(self) -> int:
+        """Dimensions of a head that are rotated."""
+        return min(self.width, _HEAD) // 2
+
+    def __str__(self) -> str:
+        return f"{self.width}x{self.layers}"
 
 
 _SHOWN: Final = {int: "N", float: "X", Path: "DIR", str: "TEXT"}

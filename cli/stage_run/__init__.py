@@ -1,6 +1,6 @@
-"""``toolformer jobs run STAGE --on local|docker|k8s``: one stage of the jobs, started in one of three ways.
+"""``toolformer jobs run``: the whole pipeline of the jobs; or one stage, started in one of three ways.
 
-- ``command.py``: the options, and which way is taken
+- ``command.py``: all stages, with the services started for them; or the options of one, and which way is taken
 - ``on_docker.py``: ``docker compose run``; ``on_kubernetes.py``: ``kubectl`` with the manifests of ``k8s/jobs``
 - ``programs.py``: how both call those programs
 """

@@ -1,17 +1,23 @@
-"""The options of ``toolformer jobs run STAGE``, and which way is taken."""
+"""``toolformer jobs run``: the whole pipeline of the jobs, or one stage, and where that runs."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import contextlib
+import os
 import shlex
 import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from cli.console import CommandError
+from cli.forwarded import main_of
+from cli.stack import services_up
 from cli.stage_run.programs import STAGES
+from toolformer.names import did_you_mean
 
+_UP: Final = "--up"
 _ONLY_ON: Final = {"docker": ("compose", "project"), "k8s": ("kustomize", "context", "replace")}
 
 _DESCRIPTION: Final = """\
@@ -64,12 +70,35 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Start the stage that ``arguments`` name; its exit status, or 130 where it was stopped.
+    """Run all stages with ``arguments``, which are those of ``training_jobs.pipeline``; or, where they begin with a
+    stage or say where it is to run, that stage.
 
     Raises:
-        CommandError: it cannot be started, or was lost from sight.
-        SystemExit: wrong options (2), or what a stage in this process ends with.
+        CommandError: the services do not start, or the stage cannot be started or was lost from sight.
+        SystemExit: wrong options (2), or what the stages end with.
     """
+    of_a_stage = (arguments and arguments[0] in STAGES) or any(word.split("=")[0] == "--on" for word in arguments)
+    return _one_stage(arguments) if of_a_stage else _all_stages(arguments)
+
+
+def _all_stages(arguments: Sequence[str]) -> int:
+    """The whole pipeline, where wanted with the tool services started for it."""
+    from training_jobs.pipeline import main as run_stages
+    from training_jobs.pipeline import make_parser as make_pipeline_parser
+
+    first = arguments[0] if arguments else ""
+    if not first.startswith("-") and not Path(first).exists() and (hint := did_you_mean(first, STAGES)):
+        raise CommandError(f"there is no stage and no file {first!r}; {hint}the stages: {', '.join(STAGES)}")
+    options = make_pipeline_parser().parse_args(arguments)
+    with contextlib.ExitStack() as stack:
+        if options.up:
+            os.environ.update(stack.enter_context(services_up(options.tools, os.environ)))
+        run_stages([argument for argument in arguments if argument != _UP])
+    return 0
+
+
+def _one_stage(arguments: Sequence[str]) -> int:
+    """The stage that ``arguments`` name; its exit status, or 130 where it was stopped."""
     parser = make_parser()
     options, own = parser.parse_known_args(arguments)
     for place, names in _ONLY_ON.items():
@@ -81,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
         if options.dry_run:
             print(shlex.join(["python", "-m", module, *own]))
             return 0
-        return _in_this_process(module, own)
+        return main_of(module)(own) or 0
     # SIGTERM to this command ends the stage as well.
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -96,10 +125,3 @@ def main(arguments: Sequence[str]) -> int:
         )
     finally:
         signal.signal(signal.SIGTERM, before)
-
-
-def _in_this_process(module: str, arguments: list[str]) -> int:
-    found = importlib.import_module(module)
-    if hasattr(found, "__path__"):
-        found = importlib.import_module(f"{module}.__main__")
-    return int(found.main(arguments) or 0)

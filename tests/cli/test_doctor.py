@@ -4,8 +4,6 @@ import asyncio
 import hashlib
 import json
 import socket
-import threading
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Literal
 
@@ -19,6 +17,7 @@ from cli.doctor import diagnose, show_findings
 from services.wiki_search.manifest import MANIFEST_NAME, Manifest, Recipe
 from tests.cli.command import FREE_PORTS, run, toolformer
 from tests.support.redis_server import needs_redis, redis_server
+from tests.toolformer.tool_service import Seen, response, serve
 from toolformer.model_files.digests import record
 
 
@@ -240,36 +239,28 @@ def test_every_bundled_model_is_found_whole() -> None:
     assert {finding.status for finding in findings} == {"ok"}
 
 
-def test_the_model_server_is_asked_where_there_is_one(tmp_path: Path) -> None:
-    class Server(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            known = self.headers["Authorization"] == "Bearer sesame"
-            self.send_response((200 if known else 401) if self.path == "/v1/models" else 404)
-            self.end_headers()
+async def test_the_model_server_is_asked_where_there_is_one(tmp_path: Path) -> None:
+    async def behave(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        known = seen.headers.get("authorization") == "Bearer sesame"
+        writer.write(response((200 if known else 401) if seen.path == "/v1/models" else 404, b""))
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    def backend(**variables: str) -> tuple[str, str]:
-        environ = {f"TOOLFORMER_GATEWAY_BACKEND{name}": value for name, value in variables.items()}
-        [finding] = find("backend", environ)
+    async def backend(kind: str = "", url: str = "", key: str = "") -> tuple[str, str]:
+        variables = {"": kind, "_URL": url, "_API_KEY_FILE": key}
+        environ = {f"TOOLFORMER_GATEWAY_BACKEND{name}": value for name, value in variables.items() if value}
+        [finding] = await asyncio.to_thread(find, "backend", environ)
         return finding.status, finding.detail
 
     (tmp_path / "key").write_text("sesame\n")
-    with HTTPServer(("127.0.0.1", 0), Server) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        url = f"http://127.0.0.1:{server.server_port}"
-        key = str(tmp_path / "key")
-        try:
-            assert backend(_="") == ("ok", "the gateway's own engine")
-            assert backend(**{"": "openai", "_URL": f"{url}/v1", "_API_KEY_FILE": key})[0] == "ok"
-            assert backend(**{"": "openai", "_URL": url}) == ("problem", f"{url}/v1/models answers 401")
-            assert backend(**{"": "tgi", "_URL": url}) == ("problem", f"{url}/info answers 404")
-            assert backend(**{"": "openai"}) == ("problem", "openai, but no address is set")
-            assert backend(**{"": "vllm"}) == ("problem", "there is no backend 'vllm'")
-            assert "cannot be read" in backend(**{"": "openai", "_URL": url, "_API_KEY_FILE": f"{key}s"})[1]
-        finally:
-            server.shutdown()
-    assert "cannot be reached" in backend(**{"": "openai", "_URL": url})[1]
+    key = str(tmp_path / "key")
+    async with serve(behave) as server:
+        url = server.url
+        assert await backend() == ("ok", "the gateway's own engine")
+        assert (await backend("openai", f"{url}/v1", key))[0] == "ok"
+        assert await backend("openai", url) == ("problem", f"{url}/v1/models answers 401")
+        assert await backend("tgi", url) == ("problem", f"{url}/info answers 404")
+        assert await backend("openai") == ("problem", "openai, but no address is set")
+        assert await backend("vllm") == ("problem", "there is no backend 'vllm'")
+        assert "cannot be read" in (await backend("openai", url, f"{key}s"))[1]
+    assert "cannot be reached" in (await backend("openai", url))[1]
     environ = {"TOOLFORMER_GATEWAY_BACKEND": "openai", "TOOLFORMER_MODEL": str(tmp_path)}
     assert find("models", environ)[0].detail.endswith("holds no tokenizer.json and no config.json")

@@ -80,20 +80,12 @@ def test_version(toolformer: Toolformer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "option"),
-    [
-        ("evaluate", "--gateway"),
-        ("jobs corpus", "generate"),
-        ("jobs base", "--texts"),
-        ("jobs demonstrations", "--documents"),
-        ("jobs pretrain", "--corpus"),
-        ("index wiki", "--pages"),
-    ],
+    "command", ["evaluate", "jobs corpus", "jobs base", "jobs demonstrations", "jobs pretrain", "index wiki"]
 )
-def test_jobs_and_indexes_keep_their_own_options(toolformer: Toolformer, command: str, option: str) -> None:
+def test_jobs_and_indexes_keep_their_own_options(toolformer: Toolformer, command: str) -> None:
     status, _, log = toolformer(f"{command} --no-such-option")
     assert status == 2
-    assert option in log, "the module's own usage"
+    assert FORWARDED[command].split("|")[0] in log, "the module's own usage"
     assert "error:" in log
 
 

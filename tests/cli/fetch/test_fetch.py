@@ -6,8 +6,7 @@ import io
 import json
 import random
 import shutil
-import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,10 +17,10 @@ from cli.checks import check_models
 from cli.console import CommandError
 from cli.fetch.catalogue import Part, load_parts
 from cli.fetch.command import run_fetch
-from cli.fetch.fetching import Settings, fetch
+from cli.fetch.fetching import fetch
 from cli.fetch.part_manifest import read_manifest
 from cli.fetch.transfer import Retries
-from tests.cli.command import toolformer
+from tests.cli.command import SECONDS, toolformer
 from tests.cli.fetch.stand_in import StandIn, serve
 
 WEIGHTS = random.Random(2).randbytes(2_000_000)
@@ -30,8 +29,8 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StandIn]:
-    with serve() as stand_in:
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[StandIn]:
+    async with serve() as stand_in:
         stand_in.repositories["us/model"] = {"config.json": b"{}", "weights.bin": WEIGHTS, "merges.txt": b"a b\n"}
         stand_in.commits["us/model"] = COMMIT
         stand_in.files = {"/cdn/us/model/weights.bin": WEIGHTS, "/cdn/us/model/config.json": b"{}", **SHARDS}
@@ -58,18 +57,12 @@ def parts(parts_file: Path) -> dict[str, Part]:
     return load_parts(parts_file)
 
 
-def bring(server: StandIn, to: Path, *parts: Part) -> str:
-    told = io.StringIO()
-    fetch(parts, to, Console(file=told, width=200), Settings(server.url, 2, Retries(3, 0.001)))
-    return told.getvalue()
-
-
-def _has_bytes(path: Path, number: int) -> None:
-    for _ in range(10_000):
-        if path.exists() and path.stat().st_size >= number:
-            return
-        time.sleep(0.01)
-    raise AssertionError(f"{path} never came to {number} bytes")
+async def bring(server: StandIn, to: Path, *parts: Part) -> str:
+    """What is said while ``parts`` are fetched."""
+    said = io.StringIO()
+    console, retries = Console(file=said, width=200), Retries(3, 0.001)
+    await asyncio.to_thread(lambda: fetch(parts, to, console, connections=2, endpoint=server.url, retries=retries))
+    return said.getvalue()
 
 
 def checked(parts_file: Path, to: Path, capsys: pytest.CaptureFixture[str], *names: str, digests: bool = False) -> str:
@@ -79,9 +72,9 @@ def checked(parts_file: Path, to: Path, capsys: pytest.CaptureFixture[str], *nam
     return f"{capsys.readouterr().out}status {status}"
 
 
-def test_both_kinds_of_sources_and_a_second_run(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+async def test_both_kinds_of_sources_and_a_second_run(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
     to = tmp_path / "data"
-    told = bring(server, to, *parts.values())
+    told = await bring(server, to, *parts.values())
     assert f"convert {to}/m" in told, "the command that comes next"
     assert (to / "m" / "weights.bin").read_bytes() == WEIGHTS
     assert (to / "i" / "shards" / "shard.2.pt").read_bytes() == SHARDS["/index/shard.2.pt"]
@@ -94,16 +87,16 @@ def test_both_kinds_of_sources_and_a_second_run(server: StandIn, parts: dict[str
         "config.json": "published digest",
         "weights.bin": "published digest",
     }
-    for path, headers in [(path, headers) for _, path, headers in server.requests]:
-        if path.startswith("/cdn/"):
-            assert "Authorization" not in headers, "the token is the hub's alone"
-        elif "/resolve/" in path:
-            assert COMMIT in path
-            assert headers["Authorization"] == "Bearer secret"
-    server.requests.clear()
-    told = bring(server, to, *parts.values())
+    for seen in server.service.seen:
+        if seen.path.startswith("/cdn/"):
+            assert "authorization" not in seen.headers, "the token is the hub's alone"
+        elif "/resolve/" in seen.path:
+            assert COMMIT in seen.path
+            assert seen.headers["authorization"] == "Bearer secret"
+    server.service.seen.clear()
+    told = await bring(server, to, *parts.values())
     assert told.count("nothing to download") == 2
-    assert not server.requests
+    assert not server.service.seen
 
 
 @pytest.mark.slow
@@ -114,25 +107,30 @@ async def test_a_killed_run_goes_on_with_the_commit_it_began_with(
     server.held.add("/cdn/us/model/weights.bin")
     arguments = ("fetch", "model", "--to", str(to), "--parts", str(parts_file))
     async with toolformer(*arguments, env={"HF_ENDPOINT": server.url, "HF_TOKEN": "secret"}) as command:
-        await asyncio.to_thread(_has_bytes, to / "m" / "weights.bin.partial", len(WEIGHTS) // 4)
+        partial = to / "m" / "weights.bin.partial"
+        async with asyncio.timeout(SECONDS):
+            while not partial.exists() or partial.stat().st_size < len(WEIGHTS) // 4:  # noqa: ASYNC110 - a file tells no event
+                await asyncio.sleep(0.01)
         command.process.kill()
         await command.ended()
     assert not (to / "m" / "weights.bin").exists()
     have = (to / "m" / "weights.bin.partial").stat().st_size
     server.held.clear()
     server.commits["us/model"] = COMMIT[::-1]
-    server.requests.clear()
-    bring(server, to, parts["model"])
+    server.service.seen.clear()
+    await bring(server, to, parts["model"])
     assert (to / "m" / "weights.bin").read_bytes() == WEIGHTS
-    assert next(path for _, path, _ in server.requests if path.startswith("/api/")).split("?")[0].endswith(COMMIT)
-    assert server.gets("/cdn/us/model/weights.bin")[0]["Range"] == f"bytes={have}-"
+    assert (
+        next(seen.path for seen in server.service.seen if seen.path.startswith("/api/")).split("?")[0].endswith(COMMIT)
+    )
+    assert server.gets("/cdn/us/model/weights.bin")[0]["range"] == f"bytes={have}-"
 
 
-def test_damage_is_found_and_mended(
+async def test_damage_is_found_and_mended(
     server: StandIn, parts_file: Path, parts: dict[str, Part], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     to = tmp_path / "data"
-    bring(server, to, parts["index"])
+    await bring(server, to, parts["index"])
     assert "absent      model" in checked(parts_file, to, capsys)
     assert checked(parts_file, to, capsys, "index").endswith("status 0")
     assert f"missing     model: not in {to}/m; toolformer fetch model" in checked(parts_file, to, capsys, "model")
@@ -147,14 +145,14 @@ def test_damage_is_found_and_mended(
     assert told.endswith("status 1")
     assert "damaged     index/shards/shard.2.pt: its SHA-256" in checked(parts_file, to, capsys, digests=True)
     (shards / "shard.2.pt").unlink()
-    bring(server, to, parts["index"])
+    await bring(server, to, parts["index"])
     assert checked(parts_file, to, capsys, digests=True).endswith("status 0")
 
 
-def test_the_doctor_sees_a_torn_download(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+async def test_the_doctor_sees_a_torn_download(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
     for name, content in {"config.json": b'{"model_type": "gptj"}', "tokenizer.json": b"{}"}.items():
         server.files[f"/cdn/us/model/{name}"] = server.repositories["us/model"][name] = content
-    bring(server, tmp_path, parts["model"])
+    await bring(server, tmp_path, parts["model"])
     folder = tmp_path / "m"
     for name in ("tokenizer.json", "pytorch_model.bin"):
         (folder / name).write_bytes(b"{}")
@@ -166,42 +164,44 @@ def test_the_doctor_sees_a_torn_download(server: StandIn, parts: dict[str, Part]
     assert "weights.bin: 1,999,999 bytes instead of 2,000,000" in finding.detail
 
 
-def test_what_somebody_put_there_is_verified_and_kept(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+async def test_what_somebody_put_there_is_verified_and_kept(
+    server: StandIn, parts: dict[str, Part], tmp_path: Path
+) -> None:
     folder = tmp_path / "data" / "m"
     folder.mkdir(parents=True)
     (folder / "weights.bin").write_bytes(WEIGHTS)
     (folder / "config.json").write_bytes(b"[]")
-    told = bring(server, tmp_path / "data", parts["model"])
+    told = await bring(server, tmp_path / "data", parts["model"])
     assert "config.json: its git-blob is" in told
     assert (folder / "config.json").read_bytes() == b"{}"
     assert not server.gets("/cdn/us/model/weights.bin")
 
 
-def test_a_small_disk_is_refused_before_anything_comes(
+async def test_a_small_disk_is_refused_before_anything_comes(
     server: StandIn, parts: dict[str, Part], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=1_000_000))
     with pytest.raises(CommandError, match=r"has 1\.0 MB free, and model, index still need 2\.0 MB: make room"):
-        bring(server, tmp_path, *parts.values())
-    assert not [path for method, path, _ in server.requests if method == "GET" and "/api/" not in path]
+        await bring(server, tmp_path, *parts.values())
+    assert not [seen.path for seen in server.service.seen if seen.method == "GET" and "/api/" not in seen.path]
 
 
-def test_what_a_server_does_not_have(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+async def test_what_a_server_does_not_have(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
     del server.files["/index/shard.1.pt"]
     with pytest.raises(CommandError, match=r"index/shard\.1\.pt: status 404; it has moved"):
-        bring(server, tmp_path, parts["index"])
+        await bring(server, tmp_path, parts["index"])
     del server.repositories["us/model"]["weights.bin"]
     with pytest.raises(CommandError, match=r"us/model@main holds no weights\.bin"):
-        bring(server, tmp_path, parts["model"])
+        await bring(server, tmp_path, parts["model"])
     del server.repositories["us/model"]
     with pytest.raises(CommandError, match="there is no us/model on the hub, or it is private"):
-        bring(server, tmp_path, parts["model"])
+        await bring(server, tmp_path, parts["model"])
 
 
-def test_a_wrong_digest_leaves_nothing(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
+async def test_a_wrong_digest_leaves_nothing(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
     server.files["/cdn/us/model/weights.bin"] = WEIGHTS[::-1]
     with pytest.raises(CommandError, match=f"published is {hashlib.sha256(WEIGHTS).hexdigest()}"):
-        bring(server, tmp_path, parts["model"])
+        await bring(server, tmp_path, parts["model"])
     assert not list((tmp_path / "m").glob("weights.bin*"))
 
 

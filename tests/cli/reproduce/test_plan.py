@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli.console import CommandError
-from cli.reproduce.models import Size
 from cli.reproduce.plan import Step, plan
-from cli.reproduce.settings import SETTINGS, Setting, add_options, chosen
+from cli.reproduce.settings import SETTINGS, Setting, Size, add_options, chosen
 from tests.cli.command import run
 from training_jobs.evaluate.command_options import parser as evaluate_parser
 from training_jobs.finetune.__main__ import make_parser as finetune_parser

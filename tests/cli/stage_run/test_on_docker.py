@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from cli import jobs_run
 from cli.checkout import CHECKOUT
 from cli.console import CommandError
 from cli.stage_run import command
@@ -121,6 +120,6 @@ def test_options_of_another_place_are_reported(capsys: pytest.CaptureFixture[str
 def test_the_help_says_how(capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["merge", "--help"], ["--on", "k8s", "--help"]):
         with pytest.raises(SystemExit) as ended:
-            jobs_run.main(arguments)
+            command.main(arguments)
         assert ended.value.code == 0
         assert "toolformer jobs run filter --on docker --run /runs/run --tau 0.5" in capsys.readouterr().out
