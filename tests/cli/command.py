@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 
 SECONDS = 120
 """Deadline for every single wait."""
@@ -109,3 +110,9 @@ def is_listening(port: int) -> bool:
 def kill(pid: int, number: signal.Signals = signal.SIGKILL) -> None:
     """Send a signal to a process."""
     os.kill(pid, number)
+
+
+def descendants(pid: int) -> list[int]:
+    """The processes that a process started, and theirs."""
+    children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [*children, *(one for child in children for one in descendants(child))]

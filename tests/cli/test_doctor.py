@@ -234,9 +234,10 @@ def test_a_wrong_port_is_an_error_of_the_check() -> None:
 
 
 def test_every_bundled_model_is_found_whole() -> None:
-    findings = find("models", {})
+    findings = {finding.name: finding for finding in find("models", {})}
     assert len(findings) >= 2
-    assert {finding.status for finding in findings} == {"ok"}
+    assert {finding.status for finding in findings.values()} == {"ok"}
+    assert findings["model gptj-tools"].detail.startswith("gptj, ")
 
 
 async def test_the_model_server_is_asked_where_there_is_one(tmp_path: Path) -> None:

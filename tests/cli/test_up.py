@@ -95,22 +95,16 @@ async def test_a_second_signal_stops_at_once() -> None:
 
 
 async def test_a_port_in_use_is_told_before_anything_starts() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = str(other.getsockname()[1])
-        status, out, log = await run(*BOTH, env={"TOOLFORMER_CALENDAR_PORT": port})
+    with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
+        ports = {"calendar": one.getsockname()[1], "gateway": other.getsockname()[1]}
+        env = {"TOOLFORMER_CALENDAR_PORT": str(ports["calendar"])}
+        status, out, log = await run("up", "--tools", "calculator,Calendar", "--port", str(ports["gateway"]), env=env)
     assert (status, out) == (1, "")
-    assert f"calendar needs port {port} on 127.0.0.1, but address already in use" in log
-    assert "choose another port with TOOLFORMER_CALENDAR_PORT" in log
+    remedies = {"calendar": "TOOLFORMER_CALENDAR_PORT", "gateway": "--port or TOOLFORMER_GATEWAY_PORT"}
+    for name, port in ports.items():
+        assert f"{name} needs port {port} on 127.0.0.1, but address already in use" in log
+        assert f"choose another port with {remedies[name]}" in log
     assert "started" not in log
-
-
-async def test_the_gateways_port_is_named_with_its_option() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as other:
-        port = str(other.getsockname()[1])
-        status, _, log = await run("up", "--tools", "", "--port", port)
-    assert status == 1
-    assert f"gateway needs port {port}" in log
-    assert "--port or TOOLFORMER_GATEWAY_PORT" in log
 
 
 async def test_a_service_that_dies_at_start_is_told_with_its_last_lines() -> None:

@@ -1,7 +1,6 @@
-"""``toolformer up`` with the gateway: a model that knows one word, and, where it is there, the bundled one."""
+"""``toolformer up`` with the gateway: a model that knows one word, and the bundled one."""
 
 import asyncio
-import json
 import os
 import signal
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 import torch
 
 from cli.up import SAMPLE_PROMPT
-from inference_gateway.settings import BUNDLED_MODEL
 from language_model.checkpoint import save as save_model
 from language_model.gptj import GPTJ
 from tests.cli.command import gone, is_listening, kill, run, toolformer
@@ -68,7 +66,6 @@ async def test_a_checkpoint_that_is_none_is_told_at_start(tmp_path: Path) -> Non
     assert str(tmp_path) in log
 
 
-@pytest.mark.skipif(not (BUNDLED_MODEL / "config.json").exists(), reason="the bundled model is not in models/ yet")
 async def test_the_sample_calls_the_calculator() -> None:
     arguments = ("up", "--tools", "calculator,calendar", "--port", "0", "--sample")
     async with toolformer(*arguments, env=ONE_THREAD) as up:
@@ -78,11 +75,3 @@ async def test_the_sample_calls_the_calculator() -> None:
         await up.line_with(f"browser: {url}/", "out")
         up.process.send_signal(signal.SIGINT)
         assert await up.ended() == 0
-
-
-@pytest.mark.skipif(not (BUNDLED_MODEL / "config.json").exists(), reason="the bundled model is not in models/ yet")
-async def test_the_doctor_knows_the_bundled_model() -> None:
-    _, out, _ = await run("doctor", "--json")
-    [model] = [check for check in json.loads(out)["checks"] if check["name"] == f"model {BUNDLED_MODEL.name}"]
-    assert model["status"] == "ok"
-    assert model["detail"].startswith("gptj, ")

@@ -1,5 +1,6 @@
-"""k8s/: what is rendered is what the code needs, asks for few rights, and hangs together."""
+"""k8s/: what is rendered is what the code needs, asks for few rights, hangs together, and is valid."""
 
+import functools
 import re
 import tomllib
 from collections.abc import Callable
@@ -7,7 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+import kubernetes_validate
 import pytest
+from kubernetes_validate import utils
 
 from cli.stage_run.programs import STAGES
 from inference_gateway.settings import GatewaySettings
@@ -279,3 +282,22 @@ def test_gpt_j_is_made_on_the_papers_eight_cards() -> None:
         assert ("--device" in container["args"] or "--device=cuda" in container["args"]) == bool(each)
         cards[job["metadata"]["labels"][NAME]] = each * job["spec"].get("parallelism", 1)
     assert {name: number for name, number in cards.items() if number} == {"annotate": 8, "filter": 8, "finetune": 8}
+
+
+VERSIONS: Final = sorted(set(utils.all_versions()), key=lambda version: [int(part) for part in version.split(".")])[-3:]
+OTHERS: Final = {"ServiceMonitor", "HTTPRoute", "JobSet"}
+"""Kinds that operators bring along; Kubernetes has no schema of them, so they are checked by nobody here."""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_all_that_is_rendered_is_valid(version: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against Kubernetes' own schemas, strictly, for its three newest versions."""
+    assert VERSIONS[-1] >= "1.37"
+    monkeypatch.setattr(utils, "schema_contents", functools.cache(utils.schema_contents))  # each is read once
+    rendered: dict[str, Manifest] = {str(one): one for folder in folders() for one in render(folder)}
+    known = [one for one in rendered.values() if one["kind"] not in OTHERS]
+    assert len(known) > 40
+    for one in known:
+        kubernetes_validate.validate(one, version, strict=True)
+        with pytest.raises(kubernetes_validate.ValidationError):
+            kubernetes_validate.validate({**one, "sepc": {}}, version, strict=True)

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import SECONDS, gone, run, toolformer
-from tests.cli.reproduce.processes import descendants
+from tests.cli.command import SECONDS, descendants, gone, run, toolformer
 
 
 @pytest.fixture

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from safetensors import safe_open
 
-from tests.cli.command import gone, is_listening, toolformer
-from tests.cli.reproduce.processes import descendants
+from tests.cli.command import descendants, gone, is_listening, toolformer
 from tests.training_jobs.runner.tiny_run import write_model
 from tests.training_jobs.servers import tool_services
 from toolformer.tools import ToolRegistry
@@ -117,18 +116,7 @@ def _check_products(folder: Path) -> None:
 @pytest.mark.timeout(900)
 async def test_base_models_of_a_size_are_made_with_services_that_run_elsewhere(tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    command = [
-        "reproduce",
-        "--sizes",
-        "16x1",
-        "32x1",
-        "--base-texts",
-        "60",
-        "--pretrain-steps",
-        "2",
-        "--positions",
-        "64",
-    ]
+    command = ["reproduce", "--sizes", "16x1", "32x1", "--base-texts", "60", "--pretrain-steps", "2"]
     command += ["--positions", "64", "--precision", "float32", "--documents", "3", "--held-out-documents", "2"]
     command += ["--out", str(folder)]
     with tool_services() as registry:

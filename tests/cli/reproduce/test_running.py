@@ -13,6 +13,7 @@ import pytest
 from rich.console import Console
 
 from cli.console import CommandError
+from cli.reproduce import counts
 from cli.reproduce.marks import Marks
 from cli.reproduce.plan import Step
 from cli.reproduce.running import Runner, StepError
@@ -138,3 +139,15 @@ def test_two_processes_at_one_run_are_refused(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         with pytest.raises(CommandError, match="another process is at it"):
             do(tmp_path, step(tmp_path, "a"))
+
+
+def test_the_best_checkpoint_of_a_finetuning_is_never_the_base_model(tmp_path: Path) -> None:
+    (tmp_path / "with_calls.jsonl").write_text("{}\n" * 3)
+    curve = [
+        {"step": 0, "eval_perplexity": 3.1}, {"step": 1, "loss": 2.0}, {"step": 2, "eval_perplexity": 3.4},
+        {"step": 4, "eval_perplexity": 3.2}, {"step": 5, "loss": 1.0}, {"step": 6, "eval_perplexity": 3.3},
+    ]  # fmt: skip
+    (tmp_path / "curve.jsonl").write_text("".join(json.dumps(line) + "\n" for line in curve))
+    assert counts.finetuning([tmp_path / "with_calls.jsonl"] * 2, tmp_path) == {
+        "examples": 6, "steps": 6, "perplexity_before": 3.1, "best_step": 4, "best_perplexity": 3.2,
+    }  # fmt: skip
