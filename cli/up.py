@@ -126,19 +126,18 @@ class Reachable:
     async def all(self) -> None:
         """Return once all have answered."""
         async with httpx.AsyncClient(timeout=_ASK_SECONDS, trust_env=False) as client:
-            left = dict(self._tools)
-            while left:
-                for tool, url in list(left.items()):
-                    if (reason := await _why_unreachable(client, url)) is None:
-                        self.missing.pop(tool, None)
-                        del left[tool]
-                    elif tool not in self.missing:
-                        variable = f"TOOLFORMER_TOOL_{tool.upper()}_URL"
-                        remedy = f"start it there, or correct {variable} or the file of TOOLFORMER_TOOLS"
-                        self.missing[tool] = f"cannot be reached at {url} ({reason}): {remedy}"
-                        self._log("up", f"{tool} {self.missing[tool]}")
-                if left:
-                    await asyncio.sleep(_ASK_AGAIN_SECONDS)
+            await asyncio.gather(*(self._reach(client, tool, url) for tool, url in self._tools.items()))
+
+    async def _reach(self, client: httpx.AsyncClient, tool: str, url: str) -> None:
+        while (reason := await _why_unreachable(client, url)) is not None:
+            if tool not in self.missing:
+                remedy = (
+                    f"start it there, or correct TOOLFORMER_TOOL_{tool.upper()}_URL or the file of TOOLFORMER_TOOLS"
+                )
+                self.missing[tool] = f"cannot be reached at {url} ({reason}): {remedy}"
+                self._log("up", f"{tool} {self.missing[tool]}")
+            await asyncio.sleep(_ASK_AGAIN_SECONDS)
+        self.missing.pop(tool, None)
 
 
 async def _why_unreachable(client: httpx.AsyncClient, url: str) -> str | None:

@@ -38,6 +38,8 @@ async def test_a_signal_stops_every_process(number: signal.Signals) -> None:
     async with toolformer(*BOTH) as command:
         pids, ports = await started(command)
         assert all(is_listening(port) for port in ports.values())
+        # A terminal's Ctrl-C goes to the foreground process group: the services must not hear it themselves.
+        assert all(os.getpgid(pid) == os.getsid(pid) == pid for pid in pids.values())
         command.process.send_signal(number)
         assert await command.ended() == 0
         for pid in pids.values():
@@ -47,14 +49,6 @@ async def test_a_signal_stops_every_process(number: signal.Signals) -> None:
         assert command.log.count("stopped") == 2, "each service drained"
         assert command.out.count("ready:") == 1
         assert "\033" not in command.log, "no colours without a terminal"
-
-
-async def test_a_signal_to_the_whole_group_is_no_second_one() -> None:
-    """A terminal's Ctrl-C goes to the foreground process group: the services must not hear it themselves."""
-    async with toolformer(*BOTH) as command:
-        pids, _ = await started(command)
-        assert all(os.getpgid(pid) == pid for pid in pids.values())
-        assert all(os.getsid(pid) == pid for pid in pids.values())
 
 
 async def test_a_killed_service_is_started_again_and_the_others_never_notice() -> None:

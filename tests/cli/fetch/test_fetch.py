@@ -9,6 +9,7 @@ import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -65,10 +66,14 @@ async def bring(server: StandIn, to: Path, *parts: Part) -> str:
     return said.getvalue()
 
 
+def command(*names: str, **options: Any) -> int:
+    """``toolformer fetch`` with these options; its exit status."""
+    defaults: dict[str, Any] = {"to": None, "check": False, "digests": False, "as_json": False, "parts_file": None}
+    return run_fetch(names, connections=1, environ={}, **defaults | options)
+
+
 def checked(parts_file: Path, to: Path, capsys: pytest.CaptureFixture[str], *names: str, digests: bool = False) -> str:
-    status = run_fetch(
-        names, to=to, check=True, digests=digests, as_json=False, parts_file=parts_file, connections=1, environ={}
-    )
+    status = command(*names, to=to, check=True, digests=digests, parts_file=parts_file)
     return f"{capsys.readouterr().out}status {status}"
 
 
@@ -106,13 +111,13 @@ async def test_a_killed_run_goes_on_with_the_commit_it_began_with(
     to = tmp_path / "data"
     server.held.add("/cdn/us/model/weights.bin")
     arguments = ("fetch", "model", "--to", str(to), "--parts", str(parts_file))
-    async with toolformer(*arguments, env={"HF_ENDPOINT": server.url, "HF_TOKEN": "secret"}) as command:
+    async with toolformer(*arguments, env={"HF_ENDPOINT": server.url, "HF_TOKEN": "secret"}) as killed:
         partial = to / "m" / "weights.bin.partial"
         async with asyncio.timeout(SECONDS):
             while not partial.exists() or partial.stat().st_size < len(WEIGHTS) // 4:  # noqa: ASYNC110 - a file tells no event
                 await asyncio.sleep(0.01)
-        command.process.kill()
-        await command.ended()
+        killed.process.kill()
+        await killed.ended()
     assert not (to / "m" / "weights.bin").exists()
     have = (to / "m" / "weights.bin.partial").stat().st_size
     server.held.clear()
@@ -236,33 +241,28 @@ def test_the_bundled_parts(capsys: pytest.CaptureFixture[str]) -> None:
     }
     root = Path(__file__).parents[3]
     for part in parts.values():
-        for command in part.next_commands("/data"):
-            if command.startswith("cp "):
+        for line in part.next_commands("/data"):
+            if line.startswith("cp "):
                 continue
-            source = (root / next(file for name, file in options.items() if name in command)).read_text()
-            flags = [word for word in command.split() if word.startswith("--")]
+            source = (root / next(file for name, file in options.items() if name in line)).read_text()
+            flags = [word for word in line.split() if word.startswith("--")]
             assert flags
-            assert not [flag for flag in flags if f'"{flag}"' not in source], command
-    status = run_fetch(
-        (), to=None, check=False, digests=False, as_json=True, parts_file=None, connections=1, environ={}
-    )
+            assert not [flag for flag in flags if f'"{flag}"' not in source], line
+    assert command(as_json=True) == 0
     told = json.loads(capsys.readouterr().out)
-    assert status == 0
     assert [part["name"] for part in told["parts"]] == list(parts)
     assert told["parts"][0]["from"] == ["EleutherAI/gpt-j-6b@float16"]
 
 
 @pytest.mark.parametrize(
-    ("names", "to", "check", "as_json", "message"),
+    ("names", "options", "message"),
     [
-        (("gpt-j",), None, True, False, "name the folder in --to"),
-        ((), Path("x"), False, False, "name what to fetch"),
-        (("gpt-k",), None, False, True, "there is no part 'gpt-k'; did you mean 'gpt-j'"),
-        (("gpt-j",), Path("x"), False, True, "--json is for the list"),
+        (["gpt-j"], {"check": True}, "name the folder in --to"),
+        ([], {"to": Path("x")}, "name what to fetch"),
+        (["gpt-k"], {"as_json": True}, "there is no part 'gpt-k'; did you mean 'gpt-j'"),
+        (["gpt-j"], {"to": Path("x"), "as_json": True}, "--json is for the list"),
     ],
 )
-def test_options_that_do_not_fit(
-    names: tuple[str, ...], to: Path | None, check: bool, as_json: bool, message: str
-) -> None:
+def test_options_that_do_not_fit(names: list[str], options: dict[str, Any], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        run_fetch(names, to=to, check=check, digests=False, as_json=as_json, parts_file=None, connections=1, environ={})
+        command(*names, **options)

@@ -34,6 +34,13 @@ def start(*words: str) -> int:
     return command.main([words[0], "--on", "k8s", *words[1:]])
 
 
+def container(printed: str) -> dict[str, Any]:
+    """The only container of the only Job."""
+    [job] = [one for one in yaml.safe_load_all(printed) if one["kind"] == "Job"]
+    [found] = job["spec"]["template"]["spec"]["containers"]
+    return dict(found)
+
+
 def test_a_job_is_created_followed_and_ends_with_0(programs: Programs, capfd: pytest.CaptureFixture[str]) -> None:
     programs.plan(
         pods=[pod("a-0-x"), pod("a-1-x"), pod("a-2-x", "Pending")], logs=["line 1", "line 2"], conditions=COMPLETE
@@ -153,27 +160,19 @@ def test_what_is_printed_is_what_kubernetes_takes(
 def test_a_script_gives_way_to_arguments_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     """A corpus of one's own texts is not generated before."""
     assert start("corpus", "--dry-run") == 0
-    [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
-    [container] = job["spec"]["template"]["spec"]["containers"]
-    assert container["command"] == ["sh", "-euc"]
-    assert "corpora.web generate" in container["args"][0]
-    assert start("corpus", "--dry-run", "select", "/runs/texts/a.json.gz", "--out", "/runs/run/corpus") == 0
-    [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
-    [container] = job["spec"]["template"]["spec"]["containers"]
-    assert "command" not in container
-    assert container["args"] == [
-        "training_jobs.corpora.web",
-        "select",
-        "/runs/texts/a.json.gz",
-        "--out",
-        "/runs/run/corpus",
-    ]
+    script = container(capsys.readouterr().out)
+    assert script["command"] == ["sh", "-euc"]
+    assert "corpora.web generate" in script["args"][0]
+    select = ["select", "/runs/texts/a.json.gz", "--out", "/runs/run/corpus"]
+    assert start("corpus", "--dry-run", *select) == 0
+    own = container(capsys.readouterr().out)
+    assert "command" not in own
+    assert own["args"] == ["training_jobs.corpora.web", *select]
 
 
 def test_torchrun_stays_before_arguments_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     assert start("finetune", "--dry-run", "--run", "/x") == 0
-    [job] = [one for one in yaml.safe_load_all(capsys.readouterr().out) if one["kind"] == "Job"]
-    words = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    words = container(capsys.readouterr().out)["args"]
     assert words[0] == "torch.distributed.run"
     assert words[-3:] == ["training_jobs.finetune", "--run", "/x"]
 
