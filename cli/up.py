@@ -131,9 +131,8 @@ class Reachable:
     async def _reach(self, client: httpx.AsyncClient, tool: str, url: str) -> None:
         while (reason := await _why_unreachable(client, url)) is not None:
             if tool not in self.missing:
-                remedy = (
-                    f"start it there, or correct TOOLFORMER_TOOL_{tool.upper()}_URL or the file of TOOLFORMER_TOOLS"
-                )
+                variable = f"TOOLFORMER_TOOL_{tool.upper()}_URL"
+                remedy = f"start it there, or correct {variable} or the file of TOOLFORMER_TOOLS"
                 self.missing[tool] = f"cannot be reached at {url} ({reason}): {remedy}"
                 self._log("up", f"{tool} {self.missing[tool]}")
             await asyncio.sleep(_ASK_AGAIN_SECONDS)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
+from cli.components import load_registry
 from cli.console import CommandError
-from toolformer.tools import ToolConfigError, ToolRegistry, UnknownTool
+from toolformer.names import find_name
 
 _TEMPLATES = Path(__file__).parent
 
@@ -22,13 +24,7 @@ def write_tool(name: str, out: Path, port: int) -> list[Path]:
         raise CommandError(f"{name!r}: a tool's name is a letter, then letters, digits or underscores")
     if there := next((path for path in files if path.exists()), None):
         raise CommandError(f"{there} is there already; give another --out")
-    try:
-        taken = ToolRegistry.load().named(name).name
-    except UnknownTool:
-        taken = ""
-    except ToolConfigError as error:
-        raise CommandError(str(error)) from error
-    if taken:
+    if taken := find_name(name, load_registry(os.environ).names()):
         raise CommandError(f"there is a tool {taken!r} already; choose another name")
     out.mkdir(parents=True, exist_ok=True)
     for path, text in files.items():

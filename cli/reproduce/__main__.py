@@ -14,17 +14,17 @@ import os
 import signal
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from rich.console import Console
 from rich.table import Table
 
+from cli.components import load_registry
 from cli.console import CommandError, fail
 from cli.reproduce.marks import MANIFEST, Marks
 from cli.reproduce.plan import Step, plan
 from cli.reproduce.running import Runner, StepError, duration
 from cli.reproduce.settings import SETTINGS, SHORT_NOTE, Setting, add_options, chosen
-from toolformer.tools import ToolConfigError, ToolRegistry
 
 _EXAMPLES: Final = """
 toolformer reproduce --setting short                       # minutes: does everything run here?
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if note:
         console.print(note, style="yellow", highlight=False, soft_wrap=True)
-    signal.signal(signal.SIGTERM, _stopped)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a run as Ctrl-C does: in order
     try:
         about = {"setting": options.setting, "note": note, "settings": setting.as_json()}
         Runner(run, steps, about, console, os.environ).do(options.until)
@@ -102,10 +102,7 @@ def show(steps: Sequence[Step], run: Path, console: Console) -> None:
 
 def _require_tools(setting: Setting) -> None:
     """A name that is no tool's is told before hours of work, not after."""
-    try:
-        registry = ToolRegistry.load()
-    except ToolConfigError as error:
-        raise CommandError(str(error)) from error
+    registry = load_registry(os.environ)
     thresholds = {"--tau": setting.tau, "--chained-tau": setting.chained_tau}
     named = {option: [one.partition("=")[0] for one in given if "=" in one] for option, given in thresholds.items()}
     for option, names in {**named, "--chained-tools": setting.chained_tools}.items():
@@ -113,11 +110,6 @@ def _require_tools(setting: Setting) -> None:
             if name not in registry:
                 known = ", ".join(tool.name for tool in registry)
                 raise CommandError(f"{option}: there is no tool {name!r}; the tools: {known}")
-
-
-def _stopped(number: int, frame: Any) -> None:
-    """SIGTERM ends a run as Ctrl-C does: in order."""
-    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":
