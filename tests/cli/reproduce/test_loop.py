@@ -54,6 +54,8 @@ async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: P
     command += ["--suites", "own-two-calls", "own-articles", *(text for option in _TINY.items() for text in option)]
 
     async with toolformer(*command, env=env) as begun:
+        for number in range(1, 7):
+            await begun.line_with(rf"^\[{number}/15\] \S+: done in ")
         await begun.line_with(r"^\[7/15\] finetune-toolformer:")
         await begun.line_with(r"held-out texts")
         started = descendants(begun.process.pid)
