@@ -50,7 +50,8 @@ class GatewaySettings(BaseSettings):
     )
     torch_threads: int | None = Field(None, ge=1, description="threads of a model step; by default torch's own choice")
 
-    backend: Literal["local", "openai", "tgi"] = Field("local", description="what computes tokens")
+    backend: Literal["local", "vllm", "openai", "tgi"] = Field("local", description="what computes tokens")
+    tensor_parallel: int = Field(1, ge=1, description="vllm: ranks that the model is split over")
     backend_url: str | None = Field(None, pattern=r"^https?://[^\s@]+$", description="the model server's address")
     backend_model: str | None = Field(None, min_length=1, description="its name for the model; by default its first")
     backend_api_key: SecretStr | None = Field(None, min_length=1, description="the key it wants")

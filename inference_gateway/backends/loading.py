@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 
 from inference_gateway.backends.base import Backend
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
@@ -18,10 +20,12 @@ def backend_loader(settings: GatewaySettings) -> Callable[[], Backend]:
     Raises:
         SettingsError: if the settings do not go together, or name files that are not there.
     """
-    if settings.backend == "local":
+    if settings.backend in _IN_PROCESS:
         if not (settings.model / "config.json").is_file():
             raise SettingsError(f"TOOLFORMER_MODEL: {settings.model} holds no checkpoint; name a directory that does")
-        return lambda: _load_local(settings)
+        if settings.backend == "vllm":
+            _check_vllm(settings)
+        return lambda: _IN_PROCESS[settings.backend](settings)
     if settings.backend_url is None:
         raise SettingsError(
             f"{variable('backend_url')} is missing: {variable('backend')}={settings.backend} needs the model server's "
@@ -33,6 +37,19 @@ def backend_loader(settings: GatewaySettings) -> Callable[[], Backend]:
         )
     api_key = _api_key(settings)
     return lambda: _load_remote(settings, api_key)
+
+
+def _check_vllm(settings: GatewaySettings) -> None:
+    if settings.dtype not in ("float32", "bfloat16"):
+        raise SettingsError(
+            f"{variable('dtype')}: {settings.dtype} is packed by the local engine; with {variable('backend')}=vllm "
+            "use float32 or bfloat16, or a checkpoint that is quantized as vLLM reads it"
+        )
+    if find_spec("vllm") is None:
+        raise SettingsError(
+            f"{variable('backend')}=vllm: the package vllm is not installed; install it, or put a gateway with "
+            f"{variable('backend')}=openai in front of a vLLM elsewhere"
+        )
 
 
 def end_ids(directory: Path, tokenizer: ByteLevelTokenizer) -> list[int]:
@@ -105,6 +122,30 @@ def _load_local(settings: GatewaySettings) -> Backend:
         model_name=settings.model_name,
         compiled_step=settings.compiled_step,
     )
+
+
+def _load_vllm(settings: GatewaySettings) -> Backend:
+    from inference_gateway.backends.vllm.vllm_backend import VllmBackend, VllmLimits
+
+    return VllmBackend.load(
+        settings.model,
+        end_ids(settings.model, ByteLevelTokenizer.from_pretrained(settings.model)),
+        limits=VllmLimits(
+            max_sequences=settings.max_sequences,
+            max_waiting=settings.max_waiting,
+            hold_seconds=settings.hold_seconds,
+        ),
+        max_model_len=settings.max_model_len,
+        tensor_parallel=settings.tensor_parallel,
+        cache_bytes=None if settings.cache_mib is None else settings.cache_mib * 2**20,
+        dtype=settings.dtype,
+        reuse_prefixes=settings.reuse_prefixes,
+        model_name=settings.model_name,
+    )
+
+
+_IN_PROCESS: Final[Mapping[str, Callable[[GatewaySettings], Backend]]] = {"local": _load_local, "vllm": _load_vllm}
+"""What loads the backends that compute here; the others are in front of a server."""
 
 
 def _load_remote(settings: GatewaySettings, api_key: str | None) -> Backend:

@@ -56,6 +56,18 @@ class Sampler:
                 tokens[row] = token
         return [(starts[row], True) if row in starts else (token, False) for row, token in enumerate(tokens)]
 
+    def leave(self, logits: Tensor, sequences: Many[Sequence]) -> dict[int, int]:
+        """Change ``logits`` ``[len(sequences), vocabulary]`` so that whoever samples from them chooses as `choose`
+        does; the rows in which only the API-start token is left for that, with that token."""
+        rules = [sequence.machine.rule() for sequence in sequences]
+        asking = [row for row, rule in enumerate(rules) if rule.start_top_k > 0] if self._starts else []
+        ranked = rank(logits, self._starts) if asking else []
+        self._change(rules, logits, sequences, range(len(sequences)))
+        starts = {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}
+        for row, token in starts.items():
+            only(logits[row], token)
+        return starts
+
     def _most_likely(
         self, rules: Many[StepRule], logits: Tensor, sequences: Many[Sequence], special: Many[int]
     ) -> tuple[dict[int, int], list[int]]:
@@ -66,12 +78,16 @@ class Sampler:
             tokens, ranked = most_likely_and_rank(logits, self._starts)
         else:
             ranked = rank(logits, self._starts) if asking else []
-            self._apply(rules, logits, special)
-            for row in special:
-                if sequences[row].request.sampling.adjusts and not rules[row].allowed:
-                    adjust(logits[row], sequences[row])
+            self._change(rules, logits, sequences, special)
             tokens = most_likely(logits)
         return {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}, tokens
+
+    def _change(self, rules: Many[StepRule], logits: Tensor, sequences: Many[Sequence], rows: Many[int]) -> None:
+        """Change ``rows`` of ``logits`` as their rules and their requests say."""
+        self._apply(rules, logits, rows)
+        for row in rows:
+            if sequences[row].request.sampling.adjusts and not rules[row].allowed:
+                adjust(logits[row], sequences[row])
 
     def _apply(self, rules: Many[StepRule], logits: Tensor, rows: Many[int]) -> None:
         """Make what ``rules`` forbid impossible in ``rows`` of ``logits``."""
@@ -107,6 +123,12 @@ class Scored:
             for (row, top), (logprob, best) in zip(self._asked.items(), found, strict=True):
                 scores[row] = Score(logprob, best[:top])
         return scores
+
+
+def only(logits: Tensor, token: int) -> None:
+    """Leave nothing but ``token`` in ``logits`` ``[vocabulary]``."""
+    logits[:] = -math.inf
+    logits[token] = 0.0
 
 
 def adjust(logits: Tensor, sequence: Sequence) -> None:

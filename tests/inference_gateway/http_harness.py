@@ -179,7 +179,7 @@ async def gateway(
     limits: Mapping[str, int] | None = None,
     key: str = "",
     cache: ResultCache | None = None,
-    make: Callable[..., LocalBackend] = scripted_backend,
+    make: Callable[..., Any] = scripted_backend,
     tracing: Tracing | None = None,
     registry: ToolRegistry | None = None,
     **settings: Any,

@@ -1,6 +1,7 @@
 """Which backend the settings choose, and what is said of settings that do not go together."""
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,23 @@ def test_what_does_not_go_together_is_named(tokenizer: Path, fields: dict[str, A
     settings: dict[str, Any] = {"backend": "openai", "backend_url": "http://127.0.0.1:9", "model": tokenizer}
     with pytest.raises(SettingsError, match=told):
         backend_loader(GatewaySettings(**settings | fields))
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"dtype": "int8"}, "TOOLFORMER_GATEWAY_DTYPE: int8 is packed by the local engine"),
+        ({"model": Path("/nowhere")}, "/nowhere holds no checkpoint"),
+        pytest.param(
+            {},
+            "TOOLFORMER_GATEWAY_BACKEND=vllm: the package vllm is not installed",
+            marks=pytest.mark.skipif(find_spec("vllm") is not None, reason="vLLM is installed"),
+        ),
+    ],
+)
+def test_what_vllm_cannot_be_asked_for_is_named(fields: dict[str, Any], told: str) -> None:
+    with pytest.raises(SettingsError, match=told):
+        backend_loader(GatewaySettings(**{"backend": "vllm"} | fields))
 
 
 def test_an_empty_key_file_is_no_key(tokenizer: Path) -> None:
