@@ -128,7 +128,7 @@ class _Plan:
         setting = self.setting
         if model.size is not None:
             yield self._pretrain(model, model.size)
-        texts = _shards(self.run / "texts", setting.documents)
+        texts = shards(self.run / "texts", setting.documents)
         yield self._calls(model, "calls", "the base model adds calls to C", texts, "round-1", setting.tau)
         yield self._report(model, "report", "texts", "round-1")
         star = f"round-1/merge/{WITH_CALLS}"
@@ -138,7 +138,7 @@ class _Plan:
         yield self._evaluate(model, "cc", "+ CC", k=0)
         yield self._evaluate(model, "toolformer", "Toolformer", k=setting.k)
         title = "the base model adds calls to texts in which one value follows from another"
-        texts = _shards(self.run / "texts-chained", setting.chained_documents)
+        texts = shards(self.run / "texts-chained", setting.chained_documents)
         tools = setting.chained_tools
         yield self._calls(model, "calls-2", title, texts, "round-2", setting.chained_tau, tools=tools)
         yield self._report(model, "report-2", "texts-chained", "round-2")
@@ -170,7 +170,7 @@ class _Plan:
             title,
             "training_jobs.corpora.web",
             ("generate", *_options(out=out, documents=documents, seed=self.setting.seed + seed, chained=chained)),
-            (*_shards(out, documents), out / TRUTH_FILE),
+            (*shards(out, documents), out / TRUTH_FILE),
             counts=lambda: {"documents": documents},
         )
 
@@ -237,7 +237,7 @@ class _Plan:
             batch=setting.finetune_batch, rate=setting.finetune_rate, schedule=setting.finetune_schedule,
             held_out_texts=held_out, evaluate_every=steps if again else setting.measure_every,
             precision=setting.precision, sequence_length=model.positions(setting.positions), seed=setting.seed,
-            mask_results=setting.mask_results, held_out=_shards(self.run / "held-out", held_out),
+            mask_results=setting.mask_results, held_out=shards(self.run / "held-out", held_out),
         )  # fmt: skip
         return Step(
             model.step(f"finetune-{name}"),
@@ -293,7 +293,8 @@ def _checkpoint(folder: Path) -> tuple[Path, ...]:
     return tuple(folder / name for name in _WEIGHTS)
 
 
-def _shards(folder: Path, documents: int) -> tuple[Path, ...]:
+def shards(folder: Path, documents: int) -> tuple[Path, ...]:
+    """The files of so many generated texts in ``folder``."""
     return tuple(folder / f"generated-{number:04d}.json.gz" for number in range(-(-documents // SHARD_DOCUMENTS)))
 
 
