@@ -78,6 +78,24 @@ class ModelChoice:
             raise StageError(f"--model: {error}") from error
         return loaded
 
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[tuple[Any, Any]]:
+        """What `load` gives; at the end a server's connections are let go of.
+
+        Raises:
+            StageError: if it cannot be loaded, or, in the block, a model server does not answer.
+        """
+        from language_model.bulk.server import BulkServer, ServerTrouble
+
+        model, tokenizer = self.load()
+        try:
+            yield model, tokenizer
+        except ServerTrouble as error:
+            raise StageError(f"{error}. What was done is kept: run again to go on") from error
+        finally:
+            if isinstance(model, BulkServer):
+                model.close()
+
     def _on_server(self, url: str) -> Any:
         from language_model.bulk.server import BulkServer, ServerSettings
 
@@ -94,29 +112,6 @@ class ModelChoice:
         except ValueError as error:
             raise StageError(f"--server: {error}") from error
         return BulkServer(settings)
-
-
-@contextlib.contextmanager
-def server_trouble() -> Iterator[None]:
-    """Trouble with a model server, reported as a stage's.
-
-    Raises:
-        StageError: if there is any.
-    """
-    from language_model.bulk.server import ServerTrouble
-
-    try:
-        yield
-    except ServerTrouble as error:
-        raise StageError(f"{error}. What was done is kept: run again to go on") from error
-
-
-def close_model(model: Any) -> None:
-    """Let go of a server's connections, if the model is on one."""
-    from language_model.bulk.server import BulkServer
-
-    if isinstance(model, BulkServer):
-        model.close()
 
 
 def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None:

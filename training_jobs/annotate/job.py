@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -10,12 +11,12 @@ from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate.annotator import NOT_READ, AnnotateSettings, Annotator
 from training_jobs.annotate.sampled import MALFORMED, TOO_LONG, UNFINISHED
 from training_jobs.errors import StageError
-from training_jobs.model_choice import ModelChoice, close_model, server_trouble
+from training_jobs.model_choice import ModelChoice
 from training_jobs.nothing_kept import Fate, Keeping
 from training_jobs.records import Annotated, Document
 from training_jobs.run_folder import RunFolder
 from training_jobs.runner.running import Running, run_stages
-from training_jobs.runner.work import Say, Worked
+from training_jobs.runner.work import Lines, Say, Worked, Worker
 
 CHUNK: Final = 64
 """Documents at a time: enough to batch those of like length."""
@@ -73,29 +74,20 @@ class AnnotateJob:
             "earlier_calls": sorted(self.earlier_calls.names()) if self.earlier_calls else None,
         }
 
-    def open(self, say: Say) -> _Annotating:
+    @contextlib.contextmanager
+    def open(self, say: Say) -> Iterator[Worker]:
         """See :class:`~training_jobs.runner.work.Job`."""
-        model, tokenizer = self.model.load()
-        try:
-            with server_trouble():
-                return _Annotating(Annotator(model, tokenizer, self.tool, self.how, self.earlier_calls), model)
-        except ValueError as error:
-            raise StageError(f"{self.model.path}: {error}") from error
+        with self.model.opened() as (model, tokenizer):
+            try:
+                annotator = Annotator(model, tokenizer, self.tool, self.how, self.earlier_calls)
+            except ValueError as error:
+                raise StageError(f"{self.model.path}: {error}") from error
 
+            def work(lines: Lines) -> Worked:
+                annotated = annotator.annotate([Document.from_line(line, where) for where, line in lines])
+                return Worked(annotated, {"candidates": sum(len(one.candidates) for one in annotated)})
 
-@dataclass(frozen=True, slots=True)
-class _Annotating:
-    annotator: Annotator
-    model: Any
-
-    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
-        documents = [Document.from_line(line, where) for where, line in lines]
-        with server_trouble():
-            annotated = self.annotator.annotate(documents)
-        return Worked(annotated, {"candidates": sum(len(one.candidates) for one in annotated)})
-
-    def close(self) -> None:
-        close_model(self.model)
+            yield work
 
 
 def annotate_tools(

@@ -15,11 +15,12 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from toolformer.tool_client import ErrorCode, ToolClient, ToolError, ToolResult
-from toolformer.tools import Tool
+from toolformer.tools import Tool, ToolRegistry
 from training_jobs.errors import StageError
+from training_jobs.records import says
 from training_jobs.runner.work import Say
 from training_jobs.settings import positive, setting
 
@@ -57,6 +58,11 @@ class Question:
 
     input: str
     date: dt.date | None = None
+
+    @classmethod
+    def on(cls, day: str | None, input_: str) -> Self:
+        """The call ``input_`` in a document of ``day`` (``YYYY-MM-DD``)."""
+        return cls(input_, dt.date.fromisoformat(day) if day else None)
 
 
 Outcome = str | ToolError
@@ -179,16 +185,30 @@ async def check_services(client: ToolClient, tools: Iterable[str]) -> None:
         raise StageError(f"{listed}. Start the tool services first (toolformer up)")
 
 
-async def ask_all(client: ToolClient, tool: Tool, questions: Sequence[Question], how: ExecuteSettings) -> list[Outcome]:
-    """What the tool says of each question, an output or the service's own error. A service that is away is waited for
-    as in the stage ``execute``; a call that it does not answer even alone stops the job, for the texts come from a
-    generator: none is such that a sound service breaks at it, and a corpus must not depend on what a service did today.
+async def ask_each(
+    client: ToolClient, registry: ToolRegistry, asked: Sequence[tuple[str, Question]], how: ExecuteSettings
+) -> list[Outcome]:
+    """What the tools say to each question, which is behind its tool's name: an output or the service's own error. A
+    service that is away is waited for as in the stage ``execute``; a call that it does not answer even alone stops the
+    job, for the texts come from a generator: none is such that a sound service breaks at it, and a corpus must not
+    depend on what a service did today.
 
     Raises:
-        StageError: if the service stays away for longer than its patience, or does not answer a call.
+        StageError: if a service stays away for longer than its patience, or does not answer a call.
     """
-    outcomes = await Asking(client, tool, lambda line: print(line, file=sys.stderr), how).ask(questions)
-    for question, outcome in zip(questions, outcomes, strict=True):
-        if isinstance(outcome, ToolError) and not is_settled(outcome):
-            raise StageError(f"{tool.name}({question.input}): {outcome.code}: {outcome.message}; look at its log")
-    return outcomes
+    found: dict[tuple[str, Question], Outcome] = {}
+    for name in sorted({tool for tool, _ in asked}):
+        questions = [question for tool, question in asked if tool == name]
+        asking = Asking(client, registry.get(name), lambda line: print(line, file=sys.stderr), how)
+        for question, outcome in zip(questions, await asking.ask(questions), strict=True):
+            if isinstance(outcome, ToolError) and not is_settled(outcome):
+                raise StageError(f"{name}({question.input}): {outcome.code}: {outcome.message}; look at its log")
+            found[name, question] = outcome
+    return [found[one] for one in asked]
+
+
+def why_dropped(tool: str, output: str | None, answer: str) -> str | None:
+    """Why a text is dropped whose generator knows the ``answer`` that ``tool`` is to give; ``None`` if it gives it."""
+    if output is None:
+        return f"dropped: {tool} has no answer"
+    return None if says(output, answer) else f"dropped: {tool} says something else"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
-import datetime as dt
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,7 +20,7 @@ from training_jobs.nothing_kept import Fate, Keeping, in_text
 from training_jobs.records import Annotated, Candidate
 from training_jobs.run_folder import RunFolder
 from training_jobs.runner.running import Running, run_stages
-from training_jobs.runner.work import Say, Worked
+from training_jobs.runner.work import Lines, Say, Worked, Worker
 
 CHUNK: Final = 256
 """Documents at a time: enough calls for full batches, few enough that a kill loses seconds."""
@@ -44,37 +44,32 @@ class ExecuteJob:
         """The tool and its version; where its service is has no part in it."""
         return {"tool": self.tool.name, "version": self.tool.version, "takes_date": self.tool.takes_date}
 
-    def open(self, say: Say) -> _Executor:
+    @contextlib.contextmanager
+    def open(self, say: Say) -> Iterator[Worker]:
         """See :class:`~training_jobs.runner.work.Job`."""
-        return _Executor(self, say)
-
-
-class _Executor:
-    def __init__(self, job: ExecuteJob, say: Say) -> None:
-        self._tool = job.tool
-        self._loop = asyncio.Runner()
         try:
-            cache = job.cache.open()
+            cache = self.cache.open()
         except CacheConfigError as error:
             raise StageError(str(error)) from error
-        self._client = ToolClient(ToolRegistry([job.tool]), cache=cache)
-        self._loop.run(self._client.__aenter__())
-        self._asking = Asking(self._client, job.tool, say, job.how)
+        client = ToolClient(ToolRegistry([self.tool]), cache=cache)
+        with asyncio.Runner() as loop:
+            loop.run(client.__aenter__())
+            asking = Asking(client, self.tool, say, self.how)
+            try:
+                yield lambda lines: self._work(lines, loop, asking)
+            finally:
+                loop.run(client.__aexit__(None, None, None))
 
-    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
+    def _work(self, lines: Lines, loop: asyncio.Runner, asking: Asking) -> Worked:
         annotated = [Annotated.from_line(line, where) for where, line in lines]
         for (where, _), one in zip(lines, annotated, strict=True):
-            if one.tool != self._tool.name:
-                raise StageError(f"{where}: tool: is {one.tool!r}; this is the stage of {self._tool.name}")
-        questions = [
-            Question(candidate.input, None if one.document.date is None else dt.date.fromisoformat(one.document.date))
-            for one in annotated
-            for candidate in one.candidates
-        ]
-        before, waited, began = self._asking.asked, self._asking.waited_s, time.monotonic()
-        outcomes = self._loop.run(self._asking.ask(questions))
+            if one.tool != self.tool.name:
+                raise StageError(f"{where}: tool: is {one.tool!r}; this is the stage of {self.tool.name}")
+        questions = [Question.on(one.document.date, call.input) for one in annotated for call in one.candidates]
+        before, waited, began = asking.asked, asking.waited_s, time.monotonic()
+        outcomes = loop.run(asking.ask(questions))
         # What a call costs does not depend on outages.
-        seconds = time.monotonic() - began - (self._asking.waited_s - waited)
+        seconds = time.monotonic() - began - (asking.waited_s - waited)
         answers = iter(outcomes)
         records = [
             dataclasses.replace(one, candidates=tuple(_with(next(answers), each) for each in one.candidates))
@@ -84,12 +79,8 @@ class _Executor:
         return Worked(
             records,
             {"calls": len(outcomes), "without answer": len(outcomes) - answered},
-            {"asked": self._asking.asked - before, "seconds": seconds},
+            {"asked": asking.asked - before, "seconds": seconds},
         )
-
-    def close(self) -> None:
-        self._loop.run(self._client.__aexit__(None, None, None))
-        self._loop.close()
 
 
 def _with(outcome: Outcome, candidate: Candidate) -> Candidate:

@@ -4,10 +4,11 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
@@ -15,12 +16,12 @@ from toolformer.tools import Tool, ToolRegistry, UnknownTool
 from training_jobs.errors import StageError
 from training_jobs.filter.judging import KEEPING, Thresholds, judge
 from training_jobs.filter.scorer import Scorer, ScoreSettings
-from training_jobs.model_choice import ModelChoice, close_model, server_trouble
+from training_jobs.model_choice import ModelChoice
 from training_jobs.records import KEPT, Annotated
 from training_jobs.run_folder import RunFolder
 from training_jobs.runner.ranks import Shard
 from training_jobs.runner.running import Running, run_stages
-from training_jobs.runner.work import Say, Worked
+from training_jobs.runner.work import Lines, Say, Worked, Worker
 from training_jobs.settings import add_settings, read_settings, setting
 
 SCORE_CHUNK: Final = 64
@@ -43,32 +44,24 @@ class ScoreJob:
         of_tool = self.tool.model_dump(mode="json", include=_OF_TOOL)
         return {**self.model.settings(), "tool": of_tool, **asdict(self.how)}
 
-    def open(self, say: Say) -> _Scoring:
+    @contextlib.contextmanager
+    def open(self, say: Say) -> Iterator[Worker]:
         """See :class:`~training_jobs.runner.work.Job`."""
-        model, tokenizer = self.model.load()
-        try:
-            return _Scoring(Scorer(model, tokenizer, ToolRegistry([self.tool]), self.how), model)
-        except ValueError as error:
-            raise StageError(f"{self.model.path}: {error} (--no-begin-of-text)") from error
+        with self.model.opened() as (model, tokenizer):
+            try:
+                scorer = Scorer(model, tokenizer, ToolRegistry([self.tool]), self.how)
+            except ValueError as error:
+                raise StageError(f"{self.model.path}: {error} (--no-begin-of-text)") from error
 
+            def work(lines: Lines) -> Worked:
+                try:
+                    scored = scorer.score([Annotated.from_line(line, where) for where, line in lines])
+                except UnknownTool as error:
+                    raise StageError(f"{lines[0][0]}: tool: {error}") from error
+                calls = sum(candidate.gain is not None for one in scored for candidate in one.candidates)
+                return Worked(scored, {"calls": calls})
 
-@dataclass(frozen=True, slots=True)
-class _Scoring:
-    scorer: Scorer
-    model: Any
-
-    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
-        annotated = [Annotated.from_line(line, where) for where, line in lines]
-        try:
-            with server_trouble():
-                scored = self.scorer.score(annotated)
-        except UnknownTool as error:
-            raise StageError(f"{lines[0][0]}: tool: {error}") from error
-        calls = sum(candidate.gain is not None for one in scored for candidate in one.candidates)
-        return Worked(scored, {"calls": calls})
-
-    def close(self) -> None:
-        close_model(self.model)
+            yield work
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,22 +75,15 @@ class JudgeJob:
         """See :class:`~training_jobs.runner.work.Job`."""
         return {"tool": self.tool, "thresholds": asdict(self.thresholds)}
 
-    def open(self, say: Say) -> _Judging:
+    @contextlib.contextmanager
+    def open(self, say: Say) -> Iterator[Worker]:
         """See :class:`~training_jobs.runner.work.Job`."""
-        return _Judging(self.thresholds)
+        yield self._work
 
-
-@dataclass(frozen=True, slots=True)
-class _Judging:
-    thresholds: Thresholds
-
-    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
+    def _work(self, lines: Lines) -> Worked:
         judged = [judge(Annotated.from_line(line, where), self.thresholds) for where, line in lines]
         verdicts = Counter(candidate.verdict == KEPT for one in judged for candidate in one.candidates)
         return Worked(judged, {"kept": verdicts[True], "not kept": verdicts[False]})
-
-    def close(self) -> None:
-        pass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,20 @@ a batch, which keeps padding to a few percent. The order is a pure function of s
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
+from toolformer.model_files.digests import file_digest
 from toolformer.model_files.whole import whole
+from training_jobs.runner.parts import write_json
 
+MANIFEST_FILE: Final = "manifest.json"
 TOKENS_FILE: Final = "tokens.safetensors"
 # Documents are sorted by length within pools of this many: large enough for little padding, small enough to stay
 # shuffled.
@@ -77,6 +80,15 @@ class Tokens:
             )
         tensors = load_file(path)
         return cls(tensors["ids"], tensors["learned"], tensors["starts"])
+
+
+def write_manifest(directory: Path, about: Mapping[str, Any], *others: str) -> dict[str, Any]:
+    """Write, and return, the manifest of the corpus in ``directory``: what ``about`` says, and digests of vocabulary,
+    tokens and the ``others`` of its files."""
+    names = (*others, "tokenizer.json", TOKENS_FILE)
+    manifest = {**about, "sha256": {name: file_digest(directory / name) for name in names}}
+    write_json(directory / MANIFEST_FILE, manifest)
+    return manifest
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -33,18 +34,10 @@ class ChunkDone:
     measured: Mapping[str, float]
 
 
-class ChunkDoer(Protocol):
-    """Does chunks and writes what comes of them."""
-
-    def do(self, number: int) -> ChunkDone: ...
-
-    def close(self) -> None: ...
-
-
 class ChunkWork(Protocol):
-    """Plain values that make a `ChunkDoer` in whatever process they are in."""
+    """Plain values that, in whatever process they are in, open what does a chunk, by its number, and writes it."""
 
-    def open(self, say: Say) -> ChunkDoer: ...
+    def open(self, say: Say) -> AbstractContextManager[Callable[[int], ChunkDone]]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +54,8 @@ class _Failed:
 
 def in_this_process(work: ChunkWork, numbers: Iterable[int], say: Say) -> Iterator[ChunkDone]:
     """Do the chunks here, one after the other."""
-    doer = work.open(say)
-    try:
-        for number in numbers:
-            yield doer.do(number)
-    finally:
-        doer.close()
+    with work.open(say) as do:
+        yield from map(do, numbers)
 
 
 def in_processes(work: ChunkWork, numbers: Iterable[int], workers: int, say: Say) -> Iterator[ChunkDone]:
@@ -139,14 +128,9 @@ def _serve(work: ChunkWork, pipe: Connection) -> None:
 
 
 def _do_all(work: ChunkWork, pipe: Connection) -> None:
-    doer = work.open(lambda message: pipe.send(_Said(message)))
-    try:
+    with work.open(lambda message: pipe.send(_Said(message))) as do, contextlib.suppress(EOFError):
         while True:
-            pipe.send(doer.do(pipe.recv()))
-    except EOFError:
-        pass
-    finally:
-        doer.close()
+            pipe.send(do(pipe.recv()))
 
 
 def _told(pipe: Connection, do: Callable[[], None]) -> None:

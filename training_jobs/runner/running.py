@@ -7,8 +7,9 @@ number of workers, on any number of ranks, after any kill.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,7 +24,7 @@ from training_jobs.runner.parts import Parts
 from training_jobs.runner.pool import ChunkDone, in_processes, in_this_process
 from training_jobs.runner.progress import StageProgress
 from training_jobs.runner.ranks import Shard
-from training_jobs.runner.work import Job, Say, Worker
+from training_jobs.runner.work import Job, Say
 
 FORMAT: Final = 1
 """Goes up with a change after which half-done stages of before must not be gone on with."""
@@ -129,24 +130,17 @@ class _Work:
     plan: Plan
     parts: Parts
 
-    def open(self, say: Say) -> _Doer:
-        return _Doer(self.job.open(say), self.plan, self.parts)
+    @contextlib.contextmanager
+    def open(self, say: Say) -> Iterator[Callable[[int], ChunkDone]]:
+        with self.job.open(say) as work:
 
+            def do(number: int) -> ChunkDone:
+                chunk = self.plan.chunks[number]
+                worked = work(self.plan.read(chunk))
+                self.parts.write(number, "".join(record.to_line() for record in worked.records).encode("utf-8"))
+                return ChunkDone(number, chunk.lines, worked.counts, worked.measured)
 
-@dataclass(frozen=True, slots=True)
-class _Doer:
-    worker: Worker
-    plan: Plan
-    parts: Parts
-
-    def do(self, number: int) -> ChunkDone:
-        chunk = self.plan.chunks[number]
-        worked = self.worker.work(self.plan.read(chunk))
-        self.parts.write(number, "".join(record.to_line() for record in worked.records).encode("utf-8"))
-        return ChunkDone(number, chunk.lines, worked.counts, worked.measured)
-
-    def close(self) -> None:
-        self.worker.close()
+            yield do
 
 
 def _say(running: Running, stage: Stage, message: str) -> None:

@@ -1,8 +1,9 @@
-"""What a stage does with documents, independent of who runs it: the runner knows jobs and workers by these two only."""
+"""What a stage does with documents, independent of who runs it: the runner knows jobs by this alone."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,21 +23,16 @@ class Worked:
     """Figures that are another at each run, such as seconds: for ``OUT.jsonl.log.jsonl``, never for the output."""
 
 
-class Worker(Protocol):
-    """Does chunks, one after the other; holds what takes long to load."""
+Lines = Sequence[tuple[str, bytes]]
+"""The lines of a chunk, each behind its place (``file:line``)."""
 
-    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
-        """Do a chunk: a function of its ``lines`` (each behind its place, ``file:line``) and the job alone.
+Worker = Callable[[Lines], Worked]
+"""Does a chunk: a function of its lines and the job alone.
 
-        Raises:
-            StageError: if it cannot be done.
-            RecordError: if a line is not the record it should be.
-        """
-        ...
-
-    def close(self) -> None:
-        """Let go of what is held."""
-        ...
+Raises:
+    StageError: if it cannot be done.
+    RecordError: if a line is not the record it should be.
+"""
 
 
 class Job(Protocol):
@@ -46,8 +42,8 @@ class Job(Protocol):
         """What the output depends on besides the input, as JSON."""
         ...
 
-    def open(self, say: Say) -> Worker:
-        """A worker in this process.
+    def open(self, say: Say) -> AbstractContextManager[Worker]:
+        """A worker in this process; until the block ends it holds what takes long to load.
 
         Raises:
             StageError: if something it needs is missing.

@@ -14,11 +14,11 @@ from tests.training_jobs.servers import tool_services
 from toolformer.api_call import ApiCall, splice_result
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
-from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, MANIFEST_FILE, main, make_corpus
+from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, main, make_corpus
 from training_jobs.corpora.demonstrations.executing import ExecutedDocument, execute
 from training_jobs.errors import StageError
 from training_jobs.execute.asking import ExecuteSettings, check_services
-from training_jobs.pretrain.rows import Tokens
+from training_jobs.pretrain.rows import MANIFEST_FILE, Tokens
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, train_tokenizer
 from training_jobs.records import CallSegment, says
 from training_jobs.text_encoder import TextEncoder

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from training_jobs.errors import StageError
 from training_jobs.records import Document, Record
 from training_jobs.runner.ranks import Shard
 from training_jobs.runner.running import Running, Stage, run_stages
-from training_jobs.runner.work import Say, Worked
+from training_jobs.runner.work import Lines, Say, Worked, Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,27 +35,20 @@ class CountJob:
     def settings(self) -> dict[str, Any]:
         return {"counts": "words"}
 
-    def open(self, say: Say) -> _Counter:
+    @contextlib.contextmanager
+    def open(self, say: Say) -> Iterator[Worker]:
         say("opened")
-        return _Counter(self)
+        yield self._work
 
-
-@dataclass(frozen=True, slots=True)
-class _Counter:
-    job: CountJob
-
-    def work(self, lines: Sequence[tuple[str, bytes]]) -> Worked:
+    def _work(self, lines: Lines) -> Worked:
         records = []
         for where, line in lines:
-            time.sleep(self.job.pause)
+            time.sleep(self.pause)
             document = Document.from_line(line, where)
-            if document.id == self.job.bad:
+            if document.id == self.bad:
                 raise StageError(f"{where}: {document.id} cannot be counted")
             records.append(Counted(document.id, len(document.text.split())))
         return Worked(records, {"words": sum(record.words for record in records)}, {"seconds": 0.0})
-
-    def close(self) -> None:
-        pass
 
 
 def corpus(path: Path, documents: int) -> Path:

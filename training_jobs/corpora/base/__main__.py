@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime
 import json
 import os
 from collections import Counter
@@ -22,22 +21,18 @@ from typing import Any, Final, get_args
 from demo_world.splits import stable_hash
 from toolformer.api_call import neutralise
 from toolformer.cache_settings import CacheSettings
-from toolformer.model_files.digests import file_digest
 from toolformer.result_cache import ResultCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.base.drawing import Calls, CorpusText, Heading, Shown, rows
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
-from training_jobs.execute.asking import ExecuteSettings, Question, ask_all, check_services
+from training_jobs.execute.asking import ExecuteSettings, Question, ask_each, check_services, why_dropped
 from training_jobs.options import run_command
-from training_jobs.pretrain.rows import Tokens
+from training_jobs.pretrain.rows import Tokens, write_manifest
 from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
-from training_jobs.records import says
-from training_jobs.runner.parts import write_json
 from training_jobs.runner.progress import shown
 from training_jobs.settings import positive
 
-MANIFEST_FILE: Final = "manifest.json"
 _CHUNK: Final = 256
 # Merges settle after a few million characters; more would only take time.
 _VOCABULARY_TEXTS: Final = 12_000
@@ -62,16 +57,8 @@ def make_base_corpus(
     numbered = enumerate(shown("encode", kept, len(kept)))
     tokens = Tokens.of([encoder.encode(row, begin=begins(number, seed=seed)) for number, row in numbered])
     tokens.save(out)
-    manifest = {
-        "seed": seed,
-        "calls": calls,
-        "drawn_texts": count,
-        **tokens.counts(),
-        "texts": dict(sorted(counts.items())),
-        "sha256": {name: file_digest(out / name) for name in ("tokenizer.json", "tokens.safetensors")},
-    }
-    write_json(out / MANIFEST_FILE, manifest)
-    return manifest
+    about = {"seed": seed, "calls": calls, "drawn_texts": count, **tokens.counts()}
+    return write_manifest(out, {**about, "texts": dict(sorted(counts.items()))})
 
 
 def begins(number: int, *, seed: int) -> bool:
@@ -91,37 +78,27 @@ async def _ask(drawn: Sequence[CorpusText], registry: ToolRegistry, cache: Resul
         starts = range(0, len(asked), _CHUNK)
         for start in shown("ask the tools", starts, len(starts), f"times {_CHUNK} calls"):
             chunk = asked[start : start + _CHUNK]
-            for tool in sorted({heading.tool for heading in chunk}):
-                own = [heading for heading in chunk if heading.tool == tool]
-                questions = [
-                    Question(heading.input, datetime.date.fromisoformat(heading.date) if heading.date else None)
-                    for heading in own
-                ]
-                outcomes = await ask_all(client, registry.get(tool), questions, ExecuteSettings())
-                found |= {
-                    heading: outcome
-                    for heading, outcome in zip(own, outcomes, strict=True)
-                    if isinstance(outcome, str) and neutralise(outcome)
-                }
+            questions = [(heading.tool, Question.on(heading.date, heading.input)) for heading in chunk]
+            outcomes = await ask_each(client, registry, questions, ExecuteSettings())
+            found |= {
+                heading: outcome
+                for heading, outcome in zip(chunk, outcomes, strict=True)
+                if isinstance(outcome, str) and neutralise(outcome)
+            }
     return found
 
 
 def _is_kept(row: CorpusText, results: dict[Heading, str], counts: Counter[str]) -> bool:
     """Whether the tools bear out what the row's heading is to say."""
     heading = next((part for part in row.parts if isinstance(part, Heading)), None)
-    outcome = f"kept: {row.kind}"
-    if heading is not None and heading.answer is not None:
-        output = results.get(heading)
-        if output is None:
-            outcome = f"dropped: {heading.tool} has no answer"
-        elif not says(output, heading.answer):
-            outcome = f"dropped: {heading.tool} says something else"
-    counts[outcome] += 1
-    for part in row.parts:
-        if isinstance(part, Shown) and outcome.startswith("kept"):
-            for call in part.calls:
-                counts[f"calls in prompt form, {'misplaced' if call.offset is None else 'placed'}: {call.tool}"] += 1
-    return outcome.startswith("kept")
+    wanted = heading.answer if heading else None
+    if heading and wanted is not None and (reason := why_dropped(heading.tool, results.get(heading), wanted)):
+        counts[reason] += 1
+        return False
+    counts[f"kept: {row.kind}"] += 1
+    for call in (call for part in row.parts if isinstance(part, Shown) for call in part.calls):
+        counts[f"calls in prompt form, {'misplaced' if call.offset is None else 'placed'}: {call.tool}"] += 1
+    return True
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -21,26 +21,23 @@ from pathlib import Path
 from typing import Any, Final
 
 from demo_world.suites import TOOLS
-from demo_world.texts import Document, documents
+from demo_world.texts import documents
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall
 from toolformer.cache_settings import CacheSettings
-from toolformer.model_files.digests import file_digest
 from toolformer.result_cache import ResultCache
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.demonstrations.executing import ExecutedDocument, execute
 from training_jobs.execute.asking import ExecuteSettings, check_services
 from training_jobs.options import run_command
-from training_jobs.pretrain.rows import Tokens
+from training_jobs.pretrain.rows import Tokens, write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
-from training_jobs.runner.parts import write_json
 from training_jobs.runner.progress import shown
 from training_jobs.settings import positive
 from training_jobs.text_encoder import TextEncoder
 
 DOCUMENTS_FILE: Final = "documents.jsonl"
-MANIFEST_FILE: Final = "manifest.json"
 
 _CHUNK: Final = 2_000
 # Merges settle after a few million characters; more would only take time.
@@ -67,15 +64,8 @@ def make_corpus(
     encoded = (encoder.encode(document.segments) for document in shown("encode", executed, len(executed), "documents"))
     tokens = Tokens.of([(one.ids, one.learned) for one in encoded])
     tokens.save(out)
-    manifest = {
-        "seed": seed,
-        "generated_documents": count,
-        **tokens.counts(),
-        "texts": dict(sorted(counts.items())),
-        "sha256": {name: file_digest(out / name) for name in (DOCUMENTS_FILE, "tokenizer.json", "tokens.safetensors")},
-    }
-    write_json(out / MANIFEST_FILE, manifest)
-    return manifest
+    about = {"seed": seed, "generated_documents": count, **tokens.counts(), "texts": dict(sorted(counts.items()))}
+    return write_manifest(out, about, DOCUMENTS_FILE)
 
 
 async def _execute_all(
@@ -85,17 +75,13 @@ async def _execute_all(
     counts: Counter[str] = Counter()
     async with ToolClient(registry, cache=cache) as client:
         await check_services(client, TOOLS)
-        chunks = _chunks(documents(count, seed=seed), _CHUNK)
+        drawn = iter(documents(count, seed=seed))
+        chunks = iter(lambda: list(islice(drawn, _CHUNK)), [])
         for chunk in shown("generate and execute", chunks, -(-count // _CHUNK), f"times {_CHUNK:,} documents"):
             kept, outcomes = await execute(chunk, client, registry, ExecuteSettings())
             executed += kept
             counts += outcomes
     return executed, counts
-
-
-def _chunks(items: Iterator[Document], size: int) -> Iterator[list[Document]]:
-    while chunk := list(islice(items, size)):
-        yield chunk
 
 
 def _plain_texts(executed: Sequence[ExecutedDocument], registry: ToolRegistry) -> Iterator[str]:

@@ -24,11 +24,10 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from demo_world.splits import stable_hash
-from toolformer.model_files.digests import file_digest
 from training_jobs.corpora.real_text import generated_part as generated
 from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.sources import SOURCES
-from training_jobs.pretrain.rows import Tokens
+from training_jobs.pretrain.rows import Tokens, write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
 from training_jobs.runner.progress import StageProgress
 
@@ -99,13 +98,11 @@ def make(
     starts = torch.tensor([0, *map(len, rows)]).cumsum(0)
     ids = torch.from_numpy(np.concatenate(rows))
     Tokens(ids, torch.ones(len(ids), dtype=torch.bool), starts).save(out)
-    manifest = {
+    about = {
         "seed": seed, "vocabulary": tokenizer.get_vocab_size(), "documents": len(rows), "tokens": len(ids),
         "sources": counts,
-        "sha256": {name: file_digest(out / name) for name in ("tokenizer.json", "tokens.safetensors")},
     }  # fmt: skip
-    (out / "manifest.json").write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-    return manifest
+    return write_manifest(out, about)
 
 
 def _encoded(tokenizer: Tokenizer, texts: Sequence[str], seed: int) -> list[np.ndarray[Any, Any]]:
