@@ -45,7 +45,7 @@ from training_jobs.finetune.curves import StepClock
 from training_jobs.finetune.finetuning import MICRO_BATCH_TOKENS
 from training_jobs.finetune.gptj import GPTJForCausalLM
 from training_jobs.finetune.steps import StepPlan
-from training_jobs.finetune.trainer import FinetuneTrainer, Texts, collate
+from training_jobs.finetune.trainer import FinetuneTrainer, collate
 from training_jobs.records import CallSegment
 from training_jobs.text_encoder import Encoded, TextEncoder
 
@@ -141,7 +141,7 @@ def _rate(way: str, precision: str, config: GPTJConfig, texts: Sequence[Encoded]
         )
         if usual:
             trainer = Trainer(
-                model=model, args=arguments, train_dataset=Texts(texts), data_collator=counting, callbacks=[watch]
+                model=model, args=arguments, train_dataset=list(texts), data_collator=counting, callbacks=[watch]
             )
         else:
             trainer = FinetuneTrainer(

@@ -1,5 +1,6 @@
 """Real HTTP servers for these tests, each in a thread of this process."""
 
+import asyncio
 import contextlib
 import functools
 import socket
@@ -46,49 +47,40 @@ def serve(app: Any) -> Iterator[str]:
             thread.join(60)
 
 
-class LeadSentences:
-    """An encyclopedia without an index: answers a query that begins with a page's title with that page's first
-    paragraphs."""
-
-    def __init__(self, unknown: Callable[[str], bool] = lambda query: False) -> None:
-        self._pages = _pages()
-        self._unknown = unknown
-
-    async def start(self) -> None:
-        """There is nothing to load."""
-
-    async def stop(self) -> None:
-        """There is nothing to release."""
-
-    async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
-        """The page whose title begins the query."""
-        return [self._one(call.input) for call in calls]
-
-    def _one(self, query: str) -> str | ToolFailure:
-        words = query.split()
-        titles = (" ".join(words[:end]) for end in range(len(words), 0, -1))
-        found = next((title for title in titles if title in self._pages), None)
-        if found is None or self._unknown(query):
-            return ToolFailure("no_result", "no passage has any of these words")
-        return f"{found} > {self._pages[found]}"
+Said = str | ToolFailure
+"""What a tool says to a call."""
 
 
-class KnownAnswers:
-    """Question answering without a model: knows the answers to the questions that texts ask."""
+class _Engine:
+    def __init__(self, answer: Callable[[str], Said], seconds: float) -> None:
+        self._answer, self._seconds = answer, seconds
 
-    def __init__(self, texts: Iterable[Text]) -> None:
-        self._answers = {text.call.input: text.answer for text in texts if text.call and text.call.tool == "QA"}
+    async def start(self) -> None: ...
 
-    async def start(self) -> None:
-        """There is nothing to load."""
+    async def stop(self) -> None: ...
 
-    async def stop(self) -> None:
-        """There is nothing to release."""
+    async def answer(self, calls: Sequence[Call]) -> list[Said]:
+        await asyncio.sleep(self._seconds)
+        return [self._answer(call.input) for call in calls]
 
-    async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
-        """The answer that the text itself goes on with."""
-        nothing = ToolFailure("no_answer", "no text asks this")
-        return [self._answers.get(call.input, nothing) for call in calls]
+
+def service_of(tool: str, answer: Callable[[str], Said], *, seconds: float = 0.0) -> Any:
+    """A service of ``tool``: ``answer`` gives what is said to an input, after so many ``seconds`` a request."""
+    info = ServiceInfo(
+        tool=tool, service=tool.lower(), title=tool, description="A tool.", version="1.0.0",
+        input_description="Anything.", example_input="1", example_output="1",
+    )  # fmt: skip
+    return create_app(info, _Engine(answer, seconds))
+
+
+def lead_sentences(query: str) -> Said:
+    """An encyclopedia without an index: to a query that begins with a page's title, that page's first paragraphs."""
+    words = query.split()
+    titles = (" ".join(words[:end]) for end in range(len(words), 0, -1))
+    for title in titles:
+        if title in _pages():
+            return f"{title} > {_pages()[title]}"
+    return ToolFailure("no_result", "no passage has any of these words")
 
 
 @functools.cache
@@ -99,32 +91,18 @@ def _pages() -> dict[str, str]:
     }
 
 
-_SEARCH = ServiceInfo(
-    tool="WikiSearch", service="wiki_search", title="WikiSearch", description="Finds a page.", version="1.0.0",
-    input_description="Search words.", example_input="Ljubljana population", example_output="Ljubljana > a city",
-)  # fmt: skip
-
-_QUESTIONS = ServiceInfo(
-    tool="QA", service="question_answering", title="QA", description="Answers a question.", version="1.0.0",
-    input_description="A question.", example_input="Where is Ljubljana?", example_output="Slovenia",
-)  # fmt: skip
-
-
 @contextlib.contextmanager
-def tool_services(
-    texts: Iterable[Text] = (), unknown: Callable[[str], bool] = lambda query: False
-) -> Iterator[ToolRegistry]:
-    """The real calculator, calendar and translation, :class:`LeadSentences`, and :class:`KnownAnswers` of ``texts``;
-    gives a registry with their addresses.
-
-    ``unknown`` says which queries the encyclopedia has no answer to.
-    """
+def tool_services(texts: Iterable[Text] = (), search: Callable[[str], Said] = lead_sentences) -> Iterator[ToolRegistry]:
+    """The real calculator, calendar and translation, an encyclopedia that answers by ``search``, and question answering
+    that knows what ``texts`` themselves go on with; gives a registry with their addresses."""
+    known = {text.call.input: text.answer for text in texts if text.call and text.call.tool == "QA"}
+    nothing = ToolFailure("no_answer", "no text asks this")
     with (
         serve(calculator_app()) as calculator,
         serve(calendar_app()) as calendar,
         serve(translation_app()) as translation,
-        serve(create_app(_SEARCH, LeadSentences(unknown))) as search,
-        serve(create_app(_QUESTIONS, KnownAnswers(texts))) as answering,
+        serve(service_of("WikiSearch", search)) as search,
+        serve(service_of("QA", lambda asked: known.get(asked, nothing))) as answering,
     ):
         yield ToolRegistry.load(
             environ={

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from services.base import Call, ServiceInfo, ToolFailure, create_app
+from services.base import ToolFailure
 from tests.training_jobs.finetune.small_run import RECIPE, options, texts, write_inputs
 from tests.training_jobs.merge import filtered
 from tests.training_jobs.runner.tiny_run import write_corpus, write_model, write_tools
-from tests.training_jobs.servers import serve
+from tests.training_jobs.servers import serve, service_of
 from training_jobs import pipeline
 from training_jobs.annotate import __main__ as annotate
 from training_jobs.errors import NothingKept
@@ -49,22 +49,11 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
     return run
 
 
-class _Silent:
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def answer(self, calls: Sequence[Call]) -> list[str | ToolFailure]:
-        return ["known" if call.input == "known" else ToolFailure("no_answer", "nobody knows") for call in calls]
-
-
 @pytest.fixture
 def _silent_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    info = ServiceInfo(
-        tool="A", service="a", title="A", description="A tool.", version="1.0.0",
-        input_description="Anything.", example_input="1", example_output="1",
-    )  # fmt: skip
-    with serve(create_app(info, _Silent())) as url, monkeypatch.context() as patched:
+    nobody = ToolFailure("no_answer", "nobody knows")
+    app = service_of("A", lambda asked: "known" if asked == "known" else nobody)
+    with serve(app) as url, monkeypatch.context() as patched:
         patched.setenv("TOOLFORMER_TOOL_A_URL", url)
         yield
 

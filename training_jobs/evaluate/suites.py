@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -101,15 +102,12 @@ def sample(suite: str, examples: Sequence[Example], limit: int | None, seed: int
 
 def _numbered(examples: Sequence[Example]) -> list[Example]:
     """The examples, later ones of an id that was there before distinguished by a number."""
-    seen: dict[str, int] = {}
+    seen: Counter[str] = Counter()
     found = []
     for example in examples:
-        seen[example.id] = number = seen.get(example.id, 0) + 1
-        name = example.id if number == 1 else f"{example.id}#{number}"
-        found.append(Example(
-            name, example.text, example.answers, example.context, example.bare, example.date, example.split,
-            example.calls,
-        ))  # fmt: skip
+        seen[example.id] += 1
+        number = seen[example.id]
+        found.append(example if number == 1 else replace(example, id=f"{example.id}#{number}"))
     return found
 
 

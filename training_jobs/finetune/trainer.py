@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import EvalLoopOutput
 
@@ -21,32 +21,6 @@ from training_jobs.finetune.steps import StepPlan, dealt
 from training_jobs.text_encoder import Encoded
 
 Batch = dict[str, Tensor]
-
-
-class Texts(Dataset[Encoded]):
-    """Encoded texts by number."""
-
-    def __init__(self, texts: Sequence[Encoded]) -> None:
-        self._texts = texts
-
-    def __len__(self) -> int:
-        return len(self._texts)
-
-    def __getitem__(self, number: int) -> Encoded:
-        return self._texts[number]
-
-
-class MicroBatches:
-    """The micro-batches of one process, for a ``DataLoader``."""
-
-    def __init__(self, plan: StepPlan, process: int) -> None:
-        self._plan, self._process = plan, process
-
-    def __len__(self) -> int:
-        return self._plan.steps * self._plan.accumulation
-
-    def __iter__(self) -> Iterator[list[int]]:
-        return self._plan.micro_batches(self._process)
 
 
 def collate(texts: Sequence[Encoded]) -> Batch:
@@ -84,8 +58,8 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
             model=model,
             args=args,
             data_collator=collate,
-            train_dataset=Texts(texts),
-            eval_dataset=Texts(held_out),
+            train_dataset=list(texts),
+            eval_dataset=list(held_out),
             callbacks=[clock, *callbacks],
         )
         self.remove_callback(PrinterCallback)
@@ -94,7 +68,7 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
 
     def get_train_dataloader(self) -> DataLoader[Any]:
         """This process' micro-batches; accelerate need not deal them again."""
-        return self._loader(self.train_dataset, MicroBatches(self._plan, self.args.process_index))
+        return self._loader(self.train_dataset, list(self._plan.micro_batches(self.args.process_index)))
 
     def get_eval_dataloader(self, eval_dataset: Any = None) -> DataLoader[Any]:
         """This process' part of the held-out texts; every process has as many micro-batches."""

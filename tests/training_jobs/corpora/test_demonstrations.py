@@ -11,7 +11,6 @@ from demo_world.suites import TOOLS
 from demo_world.texts import CallSlot, Document, Text, documents
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.training_jobs.servers import tool_services
-from toolformer.api_call import ApiCall, splice_result
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, main, make_corpus
@@ -53,29 +52,18 @@ def test_texts_are_counted_by_what_became_of_them(corpus: Path) -> None:
 
 
 def test_ids_are_those_of_the_segments_and_results_are_not_learned(corpus: Path, registry: ToolRegistry) -> None:
-    tokenizer = ByteLevelTokenizer.from_pretrained(corpus)
+    encoder = encoder_of(Tokenizer.from_file(str(corpus / "tokenizer.json")), registry)
     tokens = Tokens.load(corpus)
-    lines = (corpus / DOCUMENTS_FILE).read_text().splitlines()
+    lines = [json.loads(line)["segments"] for line in (corpus / DOCUMENTS_FILE).read_text().splitlines()]
     assert tokens.documents == len(lines)
     for number, line in enumerate(lines[:50]):
-        ids = tokens.ids[tokens.starts[number] : tokens.starts[number + 1]].tolist()
-        learned = tokens.learned[tokens.starts[number] : tokens.starts[number + 1]].tolist()
-        at = 0
-        for segment in json.loads(line)["segments"]:
-            if isinstance(segment, str):
-                new, spliced = tokenizer.encode(segment), 0
-            else:
-                tool = registry.get(segment["tool"])
-                result = splice_result(segment["output"], tokenizer, max_tokens=tool.max_result_tokens)
-                assert result is not None
-                head = ApiCall(segment["tool"], segment["input"]).head(quoted=tool.quoted)
-                new = [*tokenizer.encode(" ["), *tokenizer.encode(head), *tokenizer.encode(" ->"), *result.ids]
-                spliced = len(result.ids)
-            assert ids[at : at + len(new)] == new
-            assert learned[at : at + len(new)] == [True] * (len(new) - spliced) + [False] * spliced
-            at += len(new)
-        assert ids[at:] == [0]  # the end-of-text mark
-        assert learned[at:] == [True]
+        segments = [one if isinstance(one, str) else CallSegment(**one) for one in line]
+        expected = encoder.encode(segments)
+        of_document = slice(tokens.starts[number], tokens.starts[number + 1])
+        assert tuple(tokens.ids[of_document].tolist()) == expected.ids
+        assert tuple(tokens.learned[of_document].tolist()) == expected.learned
+        results = [end for _, end in expected.calls]
+        assert not any(expected.learned[end - 1] for end in results)
 
 
 def encoder_of(tokenizer: Tokenizer, registry: ToolRegistry) -> TextEncoder:
@@ -140,14 +128,14 @@ async def test_a_service_that_is_gone_stops_the_job() -> None:
             await execute([document], client, gone, ExecuteSettings(patience_s=0))
 
 
-def _breaks(query: str) -> bool:
+def _breaks(query: str) -> str:
     raise RuntimeError("a disk that cannot be read")
 
 
 async def test_a_service_that_breaks_stops_the_job_and_drops_no_text() -> None:
     sound = text("It is", CallSlot("Calculator", "2 + 2"), " 4.", "4")
     asked = text("It has", CallSlot("WikiSearch", "Ljubljana population"), " 272,220 people.", "272,220")
-    with tool_services(unknown=_breaks) as registry:
+    with tool_services(search=_breaks) as registry:
         async with ToolClient(registry) as client:
             with pytest.raises(StageError, match=r"WikiSearch\(Ljubljana population\): internal: "):
                 await execute([Document(0, (sound, asked))], client, registry, ExecuteSettings())

@@ -33,9 +33,9 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def texts(count: int = 3, words: int = 30) -> list[str]:
+def texts(count: int = 3, least: int = 1) -> list[str]:
     rng = random.Random(0)
-    return [" ".join(rng.choices(WORDS, k=rng.randint(1, words))) for _ in range(count)]
+    return [" ".join(rng.choices(WORDS, k=least + rng.randint(0, 29))) for _ in range(count)]
 
 
 def no_call(logits: torch.Tensor, targets: torch.Tensor, tokenizer: ByteLevelTokenizer) -> torch.Tensor:
@@ -46,51 +46,34 @@ def no_call(logits: torch.Tensor, targets: torch.Tensor, tokenizer: ByteLevelTok
     return logits
 
 
-def test_the_number_is_transformers(checkpoint: Path) -> None:
+@pytest.mark.parametrize("some", [[*texts(), "four [ hens [laid"], texts(1, least=400)], ids=["short", "long"])
+def test_the_number_is_transformers(checkpoint: Path, some: list[str]) -> None:
     from transformers import GPTJForCausalLM
 
     model, tokenizer = load_bulk(checkpoint)
     theirs = GPTJForCausalLM.from_pretrained(checkpoint).eval()
+    size, stride = SMALL.n_positions, SMALL.n_positions // 2
     nats, tokens = 0.0, 0
-    some = [*texts(), "four [ hens [laid"]
     for text in some:
-        ids = torch.tensor([[SMALL.bos_token_id, *tokenizer.encode(text)]])
-        with torch.inference_mode():
-            logits = no_call(theirs(ids).logits[0, :-1], ids[0, 1:], tokenizer)
-        nats += float(torch.nn.functional.cross_entropy(logits, ids[0, 1:], reduction="sum"))
-        tokens += ids.shape[1] - 1
+        ids = [SMALL.bos_token_id, *tokenizer.encode(text)]
+        assert (len(ids) > 2 * size) is (len(some) == 1)
+        # A long text as transformers' own guide does it: windows that step by half, what was counted before masked.
+        before = 1
+        for start in range(0, len(ids), stride):
+            end = min(start + size, len(ids))
+            window = torch.tensor([ids[start:end]])
+            labels = window.clone()
+            labels[:, : before - start] = -100
+            with torch.inference_mode():
+                logits = no_call(theirs(window).logits[0, :-1], labels[0, 1:], tokenizer)
+            nats += float(torch.nn.functional.cross_entropy(logits, labels[0, 1:], reduction="sum"))
+            before = end
+            if end == len(ids):
+                break
+        tokens += len(ids) - 1
     found = text_losses(model, tokenizer, some)
     assert sum(one.tokens for one in found) == tokens
     assert sum(one.nats for one in found) == pytest.approx(nats, rel=1e-5)
-
-
-def test_a_text_longer_than_the_model_is_transformers_in_the_same_windows(checkpoint: Path) -> None:
-    from transformers import GPTJForCausalLM
-
-    model, tokenizer = load_bulk(checkpoint)
-    theirs = GPTJForCausalLM.from_pretrained(checkpoint).eval()
-    [text] = texts(1, words=1)
-    text = " ".join([text, *random.Random(1).choices(WORDS, k=400)])
-    ids = [SMALL.bos_token_id, *tokenizer.encode(text)]
-    size, stride = SMALL.n_positions, SMALL.n_positions // 2
-    assert len(ids) > 2 * size
-    # As transformers' own guide does it: windows that step by half, what was counted before masked.
-    nats, counted, before = 0.0, 0, 1
-    for start in range(0, len(ids), stride):
-        end = min(start + size, len(ids))
-        window = torch.tensor([ids[start:end]])
-        labels = window.clone()
-        labels[:, : before - start] = -100
-        with torch.inference_mode():
-            logits = no_call(theirs(window).logits[0, :-1], labels[0, 1:], tokenizer)
-        nats += float(torch.nn.functional.cross_entropy(logits, labels[0, 1:], reduction="sum"))
-        counted += end - before
-        before = end
-        if end == len(ids):
-            break
-    [found] = text_losses(model, tokenizer, [text])
-    assert found.tokens == counted == len(ids) - 1
-    assert found.nats == pytest.approx(nats, rel=1e-5)
 
 
 @given(st.integers(0, 200), st.one_of(st.none(), st.just(7)), st.integers(2, 50))

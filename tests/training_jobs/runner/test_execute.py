@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from services.base import Call, ServiceInfo, ToolFailure, create_app
+from services.base import ToolFailure
 from tests.toolformer import tool_service
 from tests.training_jobs.runner.killing import finish, kill_at_random, start, wait_for
-from tests.training_jobs.servers import serve
+from tests.training_jobs.servers import serve, service_of
 from toolformer.result_cache import MemoryCache
 from toolformer.tool_client import ToolClient, ToolError
 from toolformer.tools import Tool, ToolRegistry
@@ -111,34 +111,17 @@ async def test_a_call_that_always_takes_too_long_keeps_that_as_its_error() -> No
         assert await ask(tool, [Question("a"), Question("slow"), Question("b")]) == ["A", ("timeout",), "B"]
 
 
-class _Slow:
-    """Answers in capitals after a moment, and counts."""
-
-    def __init__(self) -> None:
-        self.asked: Counter[str] = Counter()
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def answer(self, calls: Any) -> list[str | ToolFailure]:
-        await asyncio.sleep(0.02)
-        self.asked.update(call.input for call in calls)
-        return [self._one(call) for call in calls]
-
-    def _one(self, call: Call) -> str | ToolFailure:
-        return ToolFailure("no_answer", "odd") if call.input.endswith("7") else call.input.upper()
-
-
 @pytest.fixture
-def slow_service() -> Iterator[tuple[_Slow, dict[str, str]]]:
-    engine = _Slow()
-    info = ServiceInfo(
-        tool="QA", service="question_answering", title="QA", description="Answers.", version="1.0.0",
-        input_description="A question.", example_input="Where?", example_output="HERE",
-    )  # fmt: skip
-    with serve(create_app(info, engine)) as url:
-        yield engine, {"TOOLFORMER_TOOL_QA_URL": url}
+def slow_service() -> Iterator[tuple[Counter[str], dict[str, str]]]:
+    """How often each input was asked, and where: answers in capitals after a moment, has none to what ends with 7."""
+    times: Counter[str] = Counter()
+
+    def answer(asked: str) -> str | ToolFailure:
+        times[asked] += 1
+        return ToolFailure("no_answer", "odd") if asked.endswith("7") else asked.upper()
+
+    with serve(service_of("QA", answer, seconds=0.02)) as url:
+        yield times, {"TOOLFORMER_TOOL_QA_URL": url}
 
 
 def annotated(run: Path, documents: int) -> None:
@@ -152,14 +135,14 @@ def annotated(run: Path, documents: int) -> None:
 
 @pytest.mark.slow
 def test_killed_at_random_moments_it_continues_to_the_same_bytes(
-    tmp_path: Path, slow_service: tuple[_Slow, dict[str, str]]
+    tmp_path: Path, slow_service: tuple[Counter[str], dict[str, str]]
 ) -> None:
-    engine, environ = slow_service
+    times, environ = slow_service
     annotated(tmp_path / "whole", 200)
     annotated(tmp_path / "killed", 200)
     finish(start("training_jobs.execute", "--run", tmp_path / "whole", "--chunk", 5, environ=environ))
     output = (tmp_path / "whole" / "execute" / "QA.jsonl").read_bytes()
-    assert max(engine.asked.values()) == 1
+    assert max(times.values()) == 1
     parts = tmp_path / "killed" / "execute" / "QA.jsonl.parts"
     arguments = ("--run", tmp_path / "killed", "--chunk", 5)
     hits = kill_at_random(

@@ -2,18 +2,15 @@
 
 import contextlib
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from language_model import checkpoint
-from services.base import Call, ServiceInfo, ToolFailure, create_app
+from services.base import ToolFailure
 from tests.support.vocabularies import save_small_tokenizer, small_tokenizer
 from tests.training_jobs.calling_models import calling_model
-from tests.training_jobs.servers import serve
+from tests.training_jobs.servers import Said, serve, service_of
 from training_jobs.records import Document
-
-TOOLS = ("A",)
 
 _TOOL = """
 [A]
@@ -47,43 +44,25 @@ def write_tools(path: Path) -> Path:
     return path
 
 
-def write_corpus(run: Path, documents: int, tools: Sequence[str] = TOOLS) -> None:
-    """``RUN/corpus/<Tool>.jsonl`` with texts of random words."""
+def write_corpus(run: Path, documents: int) -> None:
+    """``RUN/corpus/A.jsonl`` with texts of random words."""
     draw = random.Random(1)
     words = ["One", "1", "is", "(1)", "24", "boxes", "Peru", "Lima,", "“day”", "11", "A", "so"]
     texts = [" ".join(draw.choices(words, k=draw.randint(1, 14))) for _ in range(documents)]
     (run / "corpus").mkdir(parents=True)
-    for tool in tools:
-        lines = (Document(f"d{n:03d}", text, None, "2024-02-29").to_line() for n, text in enumerate(texts))
-        (run / "corpus" / f"{tool}.jsonl").write_text("".join(lines), encoding="utf-8")
+    lines = (Document(f"d{n:03d}", text, None, "2024-02-29").to_line() for n, text in enumerate(texts))
+    (run / "corpus" / "A.jsonl").write_text("".join(lines), encoding="utf-8")
 
 
-class Engine:
+def length(asked: str) -> Said:
     """Says how long an input is; has no answer to every fifth."""
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def answer(self, calls: Any) -> list[str | ToolFailure]:
-        return [self._one(call) for call in calls]
-
-    def _one(self, call: Call) -> str | ToolFailure:
-        if sum(call.input.encode()) % 5 == 0:
-            return ToolFailure("no_answer", "it is a fifth one")
-        return f"{len(call.input)} 1 is"
+    return f"{len(asked)} 1 is" if sum(asked.encode()) % 5 else ToolFailure("no_answer", "it is a fifth one")
 
 
 @contextlib.contextmanager
 def environment(folder: Path) -> Iterator[dict[str, str]]:
     """The variables with which commands find the tools, their services running."""
     tools = write_tools(folder / "tools.toml")
-    with contextlib.ExitStack() as stack:
-        environ = {"TOOLFORMER_TOOLS": str(tools), "PYTHONPATH": str(Path.cwd())}
-        for name in TOOLS:
-            info = ServiceInfo(
-                tool=name, service=name.lower(), title=name, description="A tool.", version="1.0.0",
-                input_description="Anything.", example_input="1", example_output="1",
-            )  # fmt: skip
-            environ[f"TOOLFORMER_TOOL_{name}_URL"] = stack.enter_context(serve(create_app(info, Engine())))
+    with serve(service_of("A", length)) as url:
+        environ = {"TOOLFORMER_TOOLS": str(tools), "PYTHONPATH": str(Path.cwd()), "TOOLFORMER_TOOL_A_URL": url}
         yield environ

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from training_jobs.evaluate.example import SuiteError
+from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
 
 T = TypeVar("T")
 
 
 class Fields:
-    """A record and where it is; its fields are asked for with the type that they must have."""
+    """A record and where it is; its fields are asked for with the type that they must have. ``file`` is the stem of its
+    file's name, ``number`` counts the file's records from 1."""
 
-    def __init__(self, fields: Mapping[str, Any], where: str) -> None:
-        self.fields, self.where = fields, where
+    def __init__(self, fields: Mapping[str, Any], where: str, file: str = "", number: int = 0) -> None:
+        self.fields, self.where, self.file, self.number = fields, where, file, number
 
     def get(self, name: str, kind: type[T] | tuple[type[T], ...]) -> T:
         """The field ``name``.
@@ -45,29 +46,38 @@ class Fields:
         return tuple(one for one in found if one.strip())
 
 
-def json_lines(path: Path) -> Iterator[Fields]:
-    """The records of a file of JSON lines.
+def suite_of(
+    rows: Iterable[Fields], example: Callable[[Fields], Example | None], why_not: str = "cannot be asked"
+) -> LoadedSuite:
+    """The ``example`` of each of ``rows``; one that has none is left out, for the reason ``why_not``."""
+    made = [example(row) for row in rows]
+    found = tuple(one for one in made if one is not None)
+    return LoadedSuite(found, {why_not: len(made) - len(found)})
+
+
+def json_lines(paths: Iterable[Path]) -> Iterator[Fields]:
+    """The records of files of JSON lines.
 
     Raises:
-        SuiteError: if it cannot be read, a line is no JSON object, or there is no line at all.
+        SuiteError: if one cannot be read, a line is no JSON object, or a file has no line at all.
     """
-    empty = True
-    # Not str.splitlines: a JSON string may hold Unicode's other line ends.
-    for number, line in enumerate(text_of(path).split("\n"), start=1):
-        if line.strip():
-            empty = False
-            yield _row(_parsed(line, f"{path}:{number}"), f"{path}:{number}")
-    if empty:
-        raise SuiteError(f"{path}: holds no record; fetch it again")
+    for path in paths:
+        # Not str.splitlines: a JSON string may hold Unicode's other line ends.
+        lines = [(at, line) for at, line in enumerate(text_of(path).split("\n"), start=1) if line.strip()]
+        if not lines:
+            raise SuiteError(f"{path}: holds no record; fetch it again")
+        for number, (at, line) in enumerate(lines, start=1):
+            yield _row(_parsed(line, f"{path}:{at}"), f"{path}:{at}", path.stem, number)
 
 
-def json_array(path: Path) -> Iterator[Fields]:
-    """The records of a file that is one JSON array."""
-    records = _parsed(text_of(path), str(path))
-    if not isinstance(records, list) or not records:
-        raise SuiteError(f"{path}: must be a JSON array with records in it")
-    for number, record in enumerate(records, start=1):
-        yield _row(record, f"{path}: record {number}")
+def json_array(paths: Iterable[Path]) -> Iterator[Fields]:
+    """The records of files that are one JSON array each."""
+    for path in paths:
+        records = _parsed(text_of(path), str(path))
+        if not isinstance(records, list) or not records:
+            raise SuiteError(f"{path}: must be a JSON array with records in it")
+        for number, record in enumerate(records, start=1):
+            yield _row(record, f"{path}: record {number}", path.stem, number)
 
 
 def json_object(path: Path) -> Fields:
@@ -96,7 +106,7 @@ def _parsed(text: str, where: str) -> Any:
         raise SuiteError(f"{where}: is not JSON ({error}); fetch it again") from error
 
 
-def _row(record: Any, where: str) -> Fields:
+def _row(record: Any, where: str, file: str = "", number: int = 0) -> Fields:
     if not isinstance(record, Mapping):
         raise SuiteError(f"{where}: must be a JSON object, not {type(record).__name__}")
-    return Fields(record, where)
+    return Fields(record, where, file, number)

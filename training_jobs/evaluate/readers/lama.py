@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.readers.files import Fields, json_lines
+from training_jobs.evaluate.readers.files import Fields, json_lines, suite_of
 
 _MASK: Final = "[MASK]"
 _MASK_FINAL: Final = re.compile(r"\s*\[MASK\]\s*\.?\s*$")
@@ -31,53 +31,46 @@ _GOOGLE_RE: Final = {
 
 def read_squad(paths: Sequence[Path]) -> LoadedSuite:
     """``Squad/test.jsonl``: ``masked_sentences``, ``obj_label``."""
-    return _masked(paths, lambda row: row.get("id", str))
+    return suite_of(json_lines(paths), lambda row: _masked(row, row.get("id", str)), NOT_FINAL)
 
 
 def read_google_re(paths: Sequence[Path]) -> LoadedSuite:
     """``Google_RE/*_test.jsonl``, a fact a line, each asked by LAMA's template of its file's relation."""
-    examples, left_out = [], 0
-    for path in paths:
-        template = _GOOGLE_RE.get(path.stem)
-        if template is None:
-            raise SuiteError(f"{path}: has another name than LAMA's files, by which the template is known: "
-                             f"{', '.join(f'{name}.jsonl' for name in _GOOGLE_RE)}")  # fmt: skip
-        for row in json_lines(path):
-            if (text := _filled(template, row)) is None:
-                left_out += 1
-                continue
-            answers = tuple(dict.fromkeys((row.get("obj_label", str), *row.strings("obj_aliases"))))
-            examples.append(Example(row.get("uuid", str), text, answers, split=path.stem))
-    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+    if unknown := [path for path in paths if path.stem not in _GOOGLE_RE]:
+        raise SuiteError(f"{unknown[0]}: has another name than LAMA's files, by which the template is known: "
+                         f"{', '.join(f'{name}.jsonl' for name in _GOOGLE_RE)}")  # fmt: skip
+
+    def example(row: Fields) -> Example | None:
+        text = _filled(_GOOGLE_RE[row.file], row)
+        return (
+            None
+            if text is None
+            else Example(row.get("uuid", str), text, _label(row, row.strings("obj_aliases")), split=row.file)
+        )
+
+    return suite_of(json_lines(paths), example, NOT_FINAL)
 
 
 def read_t_rex(paths: Sequence[Path]) -> LoadedSuite:
     """``TREx/P*.jsonl``, a fact a line, each asked by its relation's ``template`` in ``relations.jsonl``."""
-    templates: dict[str, str] = {}
-    facts: list[Fields] = []
-    for path in paths:
-        for row in json_lines(path):
-            if "template" in row.fields:
-                templates[row.get("relation", str)] = row.get("template", str)
-            else:
-                facts.append(row)
-    examples, left_out = [], 0
-    for row in facts:
+    rows = list(json_lines(paths))
+    templates = {row.get("relation", str): row.get("template", str) for row in rows if "template" in row.fields}
+
+    def example(row: Fields) -> Example | None:
         relation = row.get("predicate_id", str)
         if relation not in templates:
             raise SuiteError(f"{row.where}: predicate_id: there is no template of {relation}; give relations.jsonl too")
-        if (text := _filled(templates[relation], row)) is None:
-            left_out += 1
-            continue
-        examples.append(
-            Example(f"{relation}-{row.get('uuid', str)}", text, (row.get("obj_label", str),), split=relation)
+        text = _filled(templates[relation], row)
+        return (
+            None if text is None else Example(f"{relation}-{row.get('uuid', str)}", text, _label(row), split=relation)
         )
-    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+    return suite_of((row for row in rows if "template" not in row.fields), example, NOT_FINAL)
 
 
 def read_google_re_sentences(paths: Sequence[Path]) -> LoadedSuite:
     """``Google_RE/*_test.jsonl``: as SQuAD, with ``obj_aliases``. Several sentences are one text."""
-    return _masked(paths, lambda row: row.get("uuid", str))
+    return suite_of(json_lines(paths), lambda row: _masked(row, row.get("uuid", str)), NOT_FINAL)
 
 
 def read_t_rex_sentences(paths: Sequence[Path]) -> LoadedSuite:
@@ -86,19 +79,18 @@ def read_t_rex_sentences(paths: Sequence[Path]) -> LoadedSuite:
     A fact is asked with its first mask-final sentence, one in which the object occurs only once if there is such. Right
     is the object's label and what is in that sentence (``linguist`` where the label is ``linguistics``).
     """
-    examples, left_out = [], 0
-    for path in paths:
-        for row in json_lines(path):
-            final = [e for e in row.rows("evidences") if _MASK_FINAL.search(e.get("masked_sentence", str))]
-            if not final:
-                left_out += 1
-                continue
-            chosen = min(final, key=lambda e: e.get("masked_sentence", str).count(_MASK) > 1)
-            text = _MASK_FINAL.sub("", chosen.get("masked_sentence", str))
-            answers = (row.get("obj_label", str), chosen.get("obj_surface", str))
-            name = f"{row.get('predicate_id', str)}-{row.get('uuid', str)}"
-            examples.append(Example(name, text, tuple(dict.fromkeys(answers)), split=row.get("predicate_id", str)))
-    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+    def example(row: Fields) -> Example | None:
+        final = [one for one in row.rows("evidences") if _MASK_FINAL.search(one.get("masked_sentence", str))]
+        if not final:
+            return None
+        chosen = min(final, key=lambda one: one.get("masked_sentence", str).count(_MASK) > 1)
+        text = _MASK_FINAL.sub("", chosen.get("masked_sentence", str))
+        relation = row.get("predicate_id", str)
+        answers = _label(row, (chosen.get("obj_surface", str),))
+        return Example(f"{relation}-{row.get('uuid', str)}", text, answers, split=relation)
+
+    return suite_of(json_lines(paths), example, NOT_FINAL)
 
 
 def read_templama(paths: Sequence[Path]) -> LoadedSuite:
@@ -106,16 +98,15 @@ def read_templama(paths: Sequence[Path]) -> LoadedSuite:
 
     The text does not say the year: which day it is only the calendar knows, whose clock is at 1 July of it.
     """
-    examples, left_out = [], 0
-    for path in paths:
-        for row in json_lines(path):
-            query = row.get("query", str)
-            if not _BLANK_FINAL.search(query):
-                left_out += 1
-                continue
-            answers = tuple(dict.fromkeys(answer.get("name", str) for answer in row.rows("answer")))
-            examples.append(Example(row.get("id", str), _BLANK_FINAL.sub("", query), answers, date=_middle_of(row)))
-    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+
+    def example(row: Fields) -> Example | None:
+        query = row.get("query", str)
+        if not _BLANK_FINAL.search(query):
+            return None
+        answers = tuple(dict.fromkeys(answer.get("name", str) for answer in row.rows("answer")))
+        return Example(row.get("id", str), _BLANK_FINAL.sub("", query), answers, date=_middle_of(row))
+
+    return suite_of(json_lines(paths), example, NOT_FINAL)
 
 
 def _filled(template: str, row: Fields) -> str | None:
@@ -125,18 +116,17 @@ def _filled(template: str, row: Fields) -> str | None:
     return _TEMPLATE_FINAL.sub("", template).replace("[X]", row.get("sub_label", str))
 
 
-def _masked(paths: Sequence[Path], name: Callable[[Fields], str]) -> LoadedSuite:
-    examples, left_out = [], 0
-    for path in paths:
-        for row in json_lines(path):
-            text = " ".join(row.strings("masked_sentences"))
-            if not _MASK_FINAL.search(text):
-                left_out += 1
-                continue
-            aliases = row.strings("obj_aliases") if "obj_aliases" in row.fields else ()
-            answers = tuple(dict.fromkeys((row.get("obj_label", str), *aliases)))
-            examples.append(Example(name(row), _MASK_FINAL.sub("", text), answers, split=path.stem))
-    return LoadedSuite(tuple(examples), {NOT_FINAL: left_out})
+def _label(row: Fields, others: Sequence[str] = ()) -> tuple[str, ...]:
+    """The object's label and its ``others``, each once."""
+    return tuple(dict.fromkeys((row.get("obj_label", str), *others)))
+
+
+def _masked(row: Fields, name: str) -> Example | None:
+    text = " ".join(row.strings("masked_sentences"))
+    if not _MASK_FINAL.search(text):
+        return None
+    aliases = row.strings("obj_aliases") if "obj_aliases" in row.fields else ()
+    return Example(name, _MASK_FINAL.sub("", text), _label(row, aliases), split=row.file)
 
 
 def _middle_of(row: Fields) -> dt.date:

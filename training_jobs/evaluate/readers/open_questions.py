@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.readers.files import Fields, json_array, json_lines, json_object
+from training_jobs.evaluate.readers.files import Fields, json_array, json_lines, json_object, suite_of
 
 _DESCRIPTION: Final = re.compile(r'\(description\s+(?:"((?:[^"\\]|\\.)*)"|([^()"]+?))\s*\)')
 NO_ANSWER: Final = "there is no answer"
@@ -18,27 +18,25 @@ NO_ANSWER: Final = "there is no answer"
 def read_web_questions(paths: Sequence[Path]) -> LoadedSuite:
     """WebQuestions: JSON arrays, with ``utterance`` and ``targetValue`` as it was released, or re-keyed with ``qText``
     and ``answers``."""
-    examples, left_out = [], 0
-    for path in paths:
-        for number, row in enumerate(json_array(path), start=1):
-            released = "targetValue" in row.fields
-            answers = _described(row.get("targetValue", str)) if released else row.strings("answers")
-            if not answers:
-                left_out += 1
-                continue
-            name = f"{path.stem}-{number}" if released else row.get("qId", str)
-            examples.append(Example(name, row.get("utterance" if released else "qText", str), answers))
-    return LoadedSuite(tuple(examples), {NO_ANSWER: left_out} if left_out else {})
+
+    def example(row: Fields) -> Example | None:
+        released = "targetValue" in row.fields
+        answers = _described(row.get("targetValue", str)) if released else row.strings("answers")
+        if not answers:
+            return None
+        name = f"{row.file}-{row.number}" if released else row.get("qId", str)
+        return Example(name, row.get("utterance" if released else "qText", str), answers)
+
+    return suite_of(json_array(paths), example, NO_ANSWER)
 
 
 def read_nq_open(paths: Sequence[Path]) -> LoadedSuite:
     """NQ-open: JSON lines with ``question`` and ``answer``, a list."""
-    examples = [
-        Example(f"{path.stem}-{number}", row.get("question", str), _some(row, row.strings("answer"), "answer"))
-        for path in paths
-        for number, row in enumerate(json_lines(path), start=1)
-    ]
-    return LoadedSuite(tuple(examples), {})
+
+    def example(row: Fields) -> Example:
+        return Example(f"{row.file}-{row.number}", row.get("question", str), _some(row, "answer"))
+
+    return suite_of(json_lines(paths), example)
 
 
 def read_trivia_qa(paths: Sequence[Path]) -> LoadedSuite:
@@ -47,8 +45,8 @@ def read_trivia_qa(paths: Sequence[Path]) -> LoadedSuite:
     examples: list[Example] = []
     for path in paths:
         if path.suffix == ".jsonl":
-            for row in json_lines(path):
-                answers = _some(row, row.strings("golden_answers"), "golden_answers")
+            for row in json_lines([path]):
+                answers = _some(row, "golden_answers")
                 examples.append(Example(row.get("id", str), _plain(row.get("question", str)), answers))
             continue
         for row in json_object(path).rows("Data"):
@@ -58,7 +56,8 @@ def read_trivia_qa(paths: Sequence[Path]) -> LoadedSuite:
     return LoadedSuite(tuple(examples), {})
 
 
-def _some(row: Fields, answers: tuple[str, ...], field: str) -> tuple[str, ...]:
+def _some(row: Fields, field: str) -> tuple[str, ...]:
+    answers = row.strings(field)
     if not answers:
         raise SuiteError(f"{row.where}: {field}: must hold at least one answer")
     return answers

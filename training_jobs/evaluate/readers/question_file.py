@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.readers.files import Fields, json_lines
+from training_jobs.evaluate.readers.files import Fields, json_lines, suite_of
 
 NO_TOOL: Final = "none"
 _FIELDS: Final = frozenset({"id", "kind", "prompt", "tool", "accept", "date"})
@@ -30,7 +30,7 @@ def read_question_file(paths: Sequence[Path]) -> LoadedSuite:
     Raises:
         SuiteError: naming file, line, field and remedy, if one is not as the module says.
     """
-    return LoadedSuite(tuple(_example(row, dt.date.today()) for path in paths for row in json_lines(path)), {})
+    return suite_of(json_lines(paths), lambda row: _example(row, dt.date.today()))
 
 
 def _example(row: Fields, today: dt.date) -> Example:

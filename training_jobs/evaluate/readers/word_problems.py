@@ -9,7 +9,7 @@ from typing import Final
 from xml.etree import ElementTree
 
 from training_jobs.evaluate.example import Example, LoadedSuite, SuiteError
-from training_jobs.evaluate.readers.files import json_array, text_of
+from training_jobs.evaluate.readers.files import Fields, json_array, suite_of, text_of
 
 _PLAIN_NUMBER: Final = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:\([^()]*\))?\s*")
 NO_PLAIN_NUMBER: Final = "the answer is no plain number"
@@ -46,33 +46,28 @@ def read_asdiv(paths: Sequence[Path]) -> LoadedSuite:
 
 def read_svamp(paths: Sequence[Path]) -> LoadedSuite:
     """``SVAMP.json``: ``Body``, ``Question``, ``Answer`` (a number)."""
-    examples = [
-        Example(
-            row.get("ID", str),
-            row.get("Question", str).strip(),
-            (_number(row.get("Answer", (int, float))),),
-            context=row.get("Body", str).strip(),
-        )
-        for path in paths
-        for row in json_array(path)
-    ]
-    return LoadedSuite(tuple(examples), {})
+
+    def example(row: Fields) -> Example:
+        name, question = row.get("ID", str), row.get("Question", str).strip()
+        answer = _number(row.get("Answer", (int, float)))
+        return Example(name, question, (answer,), context=row.get("Body", str).strip())
+
+    return suite_of(json_array(paths), example)
 
 
 def read_mawps(paths: Sequence[Path]) -> LoadedSuite:
     """MAWPS with its original field names: ``sQuestion`` and ``lSolutions``, numbers or numeric strings."""
-    examples, left_out = [], 0
-    for path in paths:
-        for row in json_array(path):
-            solutions = row.get("lSolutions", list)
-            answer = solutions[0] if len(solutions) == 1 else None
-            if isinstance(answer, str) and _PLAIN_NUMBER.fullmatch(answer.replace(",", "")):
-                answer = float(answer.replace(",", ""))
-            if not isinstance(answer, int | float):
-                left_out += 1
-                continue
-            examples.append(Example(str(row.get("iIndex", int)), row.get("sQuestion", str).strip(), (_number(answer),)))
-    return LoadedSuite(tuple(examples), {NO_PLAIN_NUMBER: left_out})
+
+    def example(row: Fields) -> Example | None:
+        solutions = row.get("lSolutions", list)
+        answer = solutions[0] if len(solutions) == 1 else None
+        if isinstance(answer, str) and _PLAIN_NUMBER.fullmatch(answer.replace(",", "")):
+            answer = float(answer.replace(",", ""))
+        if not isinstance(answer, int | float):
+            return None
+        return Example(str(row.get("iIndex", int)), row.get("sQuestion", str).strip(), (_number(answer),))
+
+    return suite_of(json_array(paths), example, NO_PLAIN_NUMBER)
 
 
 def _number(value: float) -> str:

@@ -180,12 +180,12 @@ def test_the_corpus_holds_what_the_services_say(drawn: list[CorpusText], tmp_pat
     assert sum(f"[Calculator({one.input}) -> {one.answer}]" in text for one in sums) > 0.9 * len(sums) > 1
 
 
-def _breaks(query: str) -> bool:
+def _breaks(query: str) -> str:
     raise RuntimeError("a disk that cannot be read")
 
 
 def test_a_service_that_breaks_stops_the_job_and_drops_no_text(tmp_path: Path) -> None:
-    with tool_services(unknown=_breaks) as registry, pytest.raises(StageError, match=r"WikiSearch\(.*\): internal: "):
+    with tool_services(search=_breaks) as registry, pytest.raises(StageError, match=r"WikiSearch\(.*\): internal: "):
         make_base_corpus(tmp_path, count=20, seed=0, registry=registry)
 
 
