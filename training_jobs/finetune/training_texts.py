@@ -17,10 +17,10 @@ from training_jobs.corpora.web.readers import CorpusError, Read, read
 from training_jobs.errors import NothingKept, StageError
 from training_jobs.filter.judging import KEEPING
 from training_jobs.finetune.recipe import FinetuneRecipe
-from training_jobs.merge.choosing import MergeRule, drawn
-from training_jobs.merge.putting import joined, plain
+from training_jobs.merge.choosing import MergeRule, drawn_by_tool
+from training_jobs.merge.putting import calls_in, joined, plain
 from training_jobs.nothing_kept import check_kept
-from training_jobs.records import CallSegment, Merged, Plain, RecordError
+from training_jobs.records import Merged, Plain, RecordError
 from training_jobs.text_encoder import Encoded, TextEncoder
 
 Text = Merged | Plain
@@ -103,18 +103,14 @@ def examples_of(texts: Sequence[Text], recipe: FinetuneRecipe) -> list[Text]:
     Raises:
         NothingKept: if no text is left.
     """
-    tools = {call.tool for text in texts for call in _calls(text)}
     rule = MergeRule(recipe.examples_per_tool, seed=recipe.seed)
-    of_tool = {
-        tool: drawn((text.id for text in texts if any(call.tool == tool for call in _calls(text))), tool, rule)
-        for tool in tools
-    }
+    of_tool = drawn_by_tool(((call.tool, text.id) for text in texts for call in calls_in(text.segments)), rule)
     found: list[Text] = []
     for text in texts:
         if isinstance(text, Plain):
             found.append(text)
             continue
-        chosen = [text.id in of_tool[call.tool] for call in _calls(text)]
+        chosen = [text.id in of_tool[call.tool] for call in calls_in(text.segments)]
         if any(chosen):
             keeps = iter(chosen)
             segments = joined(one for one in text.segments if isinstance(one, str) or next(keeps))
@@ -187,9 +183,5 @@ def _all(files: Sequence[Path]) -> Iterator[Read]:
 
 def tool_counts(texts: Sequence[Text]) -> dict[str, int]:
     """Texts with calls of each tool, by name."""
-    counts = Counter(tool for text in texts for tool in {call.tool for call in _calls(text)})
+    counts = Counter(tool for text in texts for tool in {call.tool for call in calls_in(text.segments)})
     return dict(sorted(counts.items()))
-
-
-def _calls(text: Text) -> list[CallSegment]:
-    return [segment for segment in text.segments if isinstance(segment, CallSegment)]

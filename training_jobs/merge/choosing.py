@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import heapq
 import string
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -62,6 +63,14 @@ def drawn(ids: Iterable[str], tool: str, rule: MergeRule) -> set[str]:
         return blake2b(f"{rule.seed}\x1f{tool}\x1f{id_}".encode(), digest_size=16).digest()
 
     return set(heapq.nsmallest(rule.examples_per_tool, ids, key=ticket))
+
+
+def drawn_by_tool(calls: Iterable[tuple[str, str]], rule: MergeRule) -> dict[str, set[str]]:
+    """The texts that are examples of each tool, by its name; of ``calls`` the tool and the text's id."""
+    ids: defaultdict[str, set[str]] = defaultdict(set)
+    for tool, id_ in calls:
+        ids[tool].add(id_)
+    return {tool: drawn(of_tool, tool, rule) for tool, of_tool in ids.items()}
 
 
 def goes_on_with(text: str, output: str) -> bool:

@@ -70,6 +70,11 @@ def rendered(segments: Iterable[Segment], registry: ToolRegistry) -> str:
     )
 
 
+def calls_in(segments: Iterable[Segment]) -> list[CallSegment]:
+    """The calls among the segments."""
+    return [segment for segment in segments if isinstance(segment, CallSegment)]
+
+
 def plain(segments: Iterable[Segment]) -> str:
     """The text without its calls."""
     return "".join(segment for segment in segments if isinstance(segment, str))

@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -22,12 +22,12 @@ from typing import Any, Final
 from toolformer.model_files.whole import whole
 from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
-from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn
+from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn_by_tool
 from training_jobs.merge.earlier import Earlier
 from training_jobs.merge.kept import KeptTexts, gather
-from training_jobs.merge.putting import plain, put
+from training_jobs.merge.putting import calls_in, plain, put
 from training_jobs.merge.table import ToolCounts
-from training_jobs.records import Annotated, CallSegment, Document, Merged, Plain, Record
+from training_jobs.records import Annotated, Document, Merged, Plain, Record
 from training_jobs.run_folder import WITH_CALLS
 from training_jobs.runner.parts import write_json
 
@@ -59,7 +59,7 @@ def merge(
         saw()
 
     kept = gather(files, see, strict=rule.strict)
-    of_tool = {tool: drawn(_with_calls_of(tool, kept, earlier), tool, rule) for tool in _tools(kept, earlier)}
+    of_tool = drawn_by_tool(_tools_and_texts(kept, earlier), rule)
     ids = sorted(kept.calls.keys() | (earlier.texts.keys() if earlier else set()))
     out.mkdir(parents=True, exist_ok=True)
     texts, digests = _write(out, ids, lambda id_: _text(id_, kept, of_tool, rule, registry, earlier), counts)
@@ -90,16 +90,12 @@ def read_rule(folder: Path) -> MergeRule:
         return MergeRule()
 
 
-def _tools(kept: KeptTexts, earlier: Earlier | None) -> set[str]:
-    now = {call.tool for calls in kept.calls.values() for call in calls}
-    return now | ({call.tool for text in earlier.texts.values() for call in _calls(text)} if earlier else set())
-
-
-def _with_calls_of(tool: str, kept: KeptTexts, earlier: Earlier | None) -> set[str]:
-    ids = {id_ for id_, calls in kept.calls.items() if any(call.tool == tool for call in calls)}
-    if earlier:
-        ids |= {id_ for id_, text in earlier.texts.items() if any(call.tool == tool for call in _calls(text))}
-    return ids
+def _tools_and_texts(kept: KeptTexts, earlier: Earlier | None) -> Iterator[tuple[str, str]]:
+    """The tool and the text's id of each call."""
+    for id_, calls in kept.calls.items():
+        yield from ((call.tool, id_) for call in calls)
+    for id_, text in earlier.texts.items() if earlier else ():
+        yield from ((call.tool, id_) for call in calls_in(text.segments))
 
 
 def _text(
@@ -119,13 +115,9 @@ def _text(
     before = earlier.texts[id_]
     if calls and kept.document(id_).text != earlier.rendered(id_, registry):
         raise StageError(f"{id_!r} is another text in the C* of the round before: annotate that one's texts")
-    known = {(call.tool, call.input) for call in _calls(before)}
+    known = {(call.tool, call.input) for call in calls_in(before.segments)}
     new = [call for call in calls if (call.tool, call.input) not in known]
     return put(chosen(new, rule), before, registry), earlier.document(id_)
-
-
-def _calls(text: Merged) -> list[CallSegment]:
-    return [segment for segment in text.segments if isinstance(segment, CallSegment)]
 
 
 def _write(
@@ -152,7 +144,7 @@ def _write(
                 line = record.to_line().encode("utf-8")
                 digests[name].update(line)
                 files[name].write(line)
-            for tool, number in Counter(call.tool for call in _calls(merged)).items():
+            for tool, number in Counter(call.tool for call in calls_in(merged.segments)).items():
                 counts.setdefault(tool, ToolCounts())
                 counts[tool].merged_texts += 1
                 counts[tool].merged_calls += number
