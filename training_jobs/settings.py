@@ -10,6 +10,7 @@ import math
 import types
 from collections.abc import Callable, Iterable
 from dataclasses import MISSING, Field, field, fields
+from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from training_jobs.errors import StageError
@@ -90,13 +91,14 @@ def _option(one: Field[Any], hint: Any) -> dict[str, Any]:
         said["choices"] = get_args(hint)
     elif get_origin(hint) is tuple:
         said["nargs"], hint = "+", get_args(hint)[0]
-    kind = one.metadata["kind"] or {int: int, float: finite}.get(hint)
+    kind = one.metadata["kind"] or {int: int, float: finite, Path: Path}.get(hint)
     if one.default is MISSING:
         said["required"] = True
     else:
         said["default"] = one.default
         if one.default not in (None, ()):
-            said["help"] += f" ({one.default:,})" if isinstance(one.default, int) else f" ({one.default})"
+            values = one.default if isinstance(one.default, tuple) else (one.default,)
+            said["help"] += f" ({' '.join(f'{each:,}' if isinstance(each, int) else str(each) for each in values)})"
     return {**said, "type": kind or str, "metavar": one.metadata["metavar"]}
 
 

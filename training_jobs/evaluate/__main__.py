@@ -7,7 +7,6 @@ python -m training_jobs.evaluate --suites paper --data DATA --checkpoint MODEL -
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import shutil
@@ -22,7 +21,7 @@ from rich.console import Console
 
 from training_jobs.errors import StageError
 from training_jobs.evaluate.asking_suites import Answers, AskSettings, ask_all
-from training_jobs.evaluate.command_options import given_files, parser
+from training_jobs.evaluate.command_options import How, What, Who, given_files, parser
 from training_jobs.evaluate.conditions import conditions
 from training_jobs.evaluate.example import Example, SuiteError
 from training_jobs.evaluate.model import ModelTrouble, Reach, ServedModel
@@ -35,6 +34,7 @@ from training_jobs.evaluate.suites import FILE_TABLE, SUITES, TEXTS, Suite, name
 from training_jobs.evaluate.text_suites import measure, texts_of
 from training_jobs.model_choice import ModelChoice
 from training_jobs.runner.parts import write_json
+from training_jobs.settings import read_settings
 
 _SETTINGS: Final = "settings.json"
 
@@ -43,64 +43,65 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line of this job; exits with 1 if the model cannot be asked or a request failed."""
     command = parser()
     options = command.parse_args(arguments)
+    what, who, how = read_settings(What, options), read_settings(Who, options), read_settings(How, options)
     console = Console(stderr=True)
     try:
         with tempfile.TemporaryDirectory() as scratch:
-            folder: Path = options.out or Path(scratch)
-            outcome, answers = evaluate(options, folder, console)
+            folder = how.out or Path(scratch)
+            outcome, answers = evaluate(what, options.file, who, how, folder, console)
             print_tables([outcome], Console())
-            if options.out:
+            if how.out:
                 write_page(folder / "report.html", [outcome], answers)
                 console.print(f"answers, results.json and report.html: {folder}", soft_wrap=True)
     except (SuiteError, ModelTrouble, StageError) as trouble:
         command.exit(1, f"{command.prog}: {trouble}\n")
     except KeyboardInterrupt:
-        again = "run again to go on" if options.out else "nothing is kept without --out"
+        again = "run again to go on" if how.out else "nothing is kept without --out"
         print(f"{command.prog}: stopped; {again}", file=sys.stderr)
         raise SystemExit(130) from None
     failed = [answer.error for some in answers.values() for answer in some if answer.error]
     if failed:
-        again = "run again to make them again" if options.out else "give --out and run again to make only those again"
+        again = "run again to make them again" if how.out else "give --out and run again to make only those again"
         command.exit(1, f"{command.prog}: {len(failed)} requests failed, the first with: {failed[0]}; {again}\n")
 
 
-def evaluate(options: argparse.Namespace, folder: Path, console: Console) -> tuple[Outcome, Answers]:
-    """Do what ``options`` (those of `options.py`) say, keep it in ``folder``, and give the results and every answer.
+def evaluate(
+    what: What, given: Sequence[str], who: Who, how: How, folder: Path, console: Console
+) -> tuple[Outcome, Answers]:
+    """Ask (``given``: what ``--file`` names), keep it in ``folder``, and give the results and every answer.
 
     Raises:
         SuiteError: if a suite cannot be read, or ``folder`` is of another run.
         ModelTrouble: if the model cannot be asked.
         StageError: if the checkpoint cannot be used.
     """
-    files, own = given_files(options.file)
-    names = named(options.suites or ([] if own else ["tools"]))
+    files, own = given_files(given)
+    names = named(what.suites or ([] if own else ["tools"]))
     suites = {name: SUITES[name] for name in names if name in SUITES} | {path.stem: suite_of_file(path) for path in own}
     questions: dict[Suite, tuple[Example, ...]] = {}
     left_out: dict[str, dict[str, int]] = {}
     for name, suite in suites.items():
         paths = [Path(one) for one in suite.files] if suite.table == FILE_TABLE else files.get(name, ())
-        loaded = suite.load(options.data, paths, count=options.count, seed=options.seed)
-        questions[suite] = sample(name, loaded.examples, options.limit, options.seed)
+        loaded = suite.load(what.data, paths, count=what.count, seed=what.seed)
+        questions[suite] = sample(name, loaded.examples, what.limit, what.seed)
         left_out |= {name: loaded.left_out} if any(loaded.left_out.values()) else {}
     texts = {
-        name: texts_of(
-            name, options.data, files.get(name, ()), count=options.count, limit=options.limit, seed=options.seed
-        )
+        name: texts_of(name, what.data, files.get(name, ()), count=what.count, limit=what.limit, seed=what.seed)
         for name in names
-        if name in TEXTS and options.checkpoint is not None
+        if name in TEXTS and who.checkpoint is not None
     }
     if left := [name for name in names if name in TEXTS and name not in texts]:
         if left == list(names):
             raise SuiteError(f"{left[0]}: perplexity needs the model's weights: give --checkpoint DIR")
         console.print(f"left out for want of --checkpoint: {', '.join(left)}", soft_wrap=True)
-    choice = ModelChoice(options.checkpoint, options.device, options.precision) if options.checkpoint else None
-    settings: dict[str, Any] = {"prompts": options.prompts, "max_tokens": options.max_tokens, "seed": options.seed}
+    choice = ModelChoice(who.checkpoint, who.device, who.precision) if who.checkpoint else None
+    settings: dict[str, Any] = {"prompts": what.prompts, "max_tokens": who.max_tokens, "seed": what.seed}
     settings["checkpoint"] = choice.settings() if choice else None
-    if options.restart:
+    if how.restart:
         forget(folder)
     name, answers = "", Answers()
     if questions:
-        name, answers = asyncio.run(_ask(options, questions, folder, settings, console))
+        name, answers = asyncio.run(_ask(who, how, questions, folder, settings, console))
     else:
         keep_settings(folder, settings)
     losses: dict[str, TextLoss] = {}
@@ -108,10 +109,10 @@ def evaluate(options: argparse.Namespace, folder: Path, console: Console) -> tup
         model, tokenizer = choice.load()
         losses = {name: measure(name, of, model, tokenizer, folder, console) for name, of in texts.items()}
     scores = tuple(score(suites[suite], condition, some) for (condition, suite), some in answers.items())
-    parameters = count_parameters(options.checkpoint) if options.checkpoint else 0
-    label = options.label or name or (options.checkpoint.name if options.checkpoint else "")
+    parameters = count_parameters(who.checkpoint) if who.checkpoint else 0
+    label = who.label or name or (who.checkpoint.name if who.checkpoint else "")
     told = settings | {
-        "limit": options.limit, "count": options.count, "tools": options.tools, "toolformer": _version(),
+        "limit": what.limit, "count": what.count, "tools": who.tools, "toolformer": _version(),
     }  # fmt: skip
     outcome = Outcome(label, parameters, told, scores, losses, left_out, folder)
     outcome.write(folder)
@@ -119,21 +120,22 @@ def evaluate(options: argparse.Namespace, folder: Path, console: Console) -> tup
 
 
 async def _ask(
-    options: argparse.Namespace,
+    who: Who,
+    how: How,
     questions: dict[Suite, tuple[Example, ...]],
     folder: Path,
     settings: dict[str, Any],
     console: Console,
 ) -> tuple[str, Answers]:
-    asked = conditions(options.k, options.max_calls)
-    reach = Reach(options.deadline, options.attempts)
-    async with ServedModel(options.gateway, options.model, reach, options.concurrency) as model:
-        tools = model.named_tools(options.tools)
+    asked = conditions(who.k, who.max_calls)
+    reach = Reach(how.deadline, how.attempts)
+    async with ServedModel(who.gateway, who.model, reach, how.concurrency) as model:
+        tools = model.named_tools(who.tools)
         if any(not condition.disabled for condition in asked):
             model.check_tools(tools)
         settings["model"] = model.name
         keep_settings(folder, settings)
-        asking = AskSettings(asked, tools, options.prompts, options.max_tokens, options.concurrency)
+        asking = AskSettings(asked, tools, settings["prompts"], who.max_tokens, how.concurrency)
         return model.name, await ask_all(model, questions, asking, folder, console)
 
 

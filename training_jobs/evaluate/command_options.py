@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from training_jobs.evaluate.asking_suites import MAX_TOKENS
-from training_jobs.evaluate.example import SuiteError
+from training_jobs.evaluate.example import Prompts, SuiteError
 from training_jobs.evaluate.suites import SETS, SUITES, TEXTS
+from training_jobs.model_choice import Precision
 from training_jobs.options import job_parser
-from training_jobs.settings import positive
+from training_jobs.settings import add_settings, positive, setting
 
-GATEWAY: Final = "http://127.0.0.1:8080"
-COUNT: Final = 100
 _EXAMPLES: Final = """
 toolformer evaluate                                        # every tool, on held-out prompts
 toolformer evaluate --suites own --prompts bare --out RUN
@@ -25,6 +25,64 @@ toolformer evaluate --gateway http://127.0.0.1:8000 --k 0 --suites math --data D
 """
 
 
+def _not_negative(text: str) -> int:
+    number = int(text)
+    if number < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, not {number}")
+    return number
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text}")
+    return seconds
+
+
+@dataclass(frozen=True, slots=True)
+class What:
+    """What is asked."""
+
+    suites: tuple[str, ...] = setting(
+        (), f"sets ({', '.join(SETS)}) or single suites; tools by default, none where a file of prompts is given",
+        metavar="NAME",
+    )  # fmt: skip
+    data: Path | None = setting(None, "folder of the published files, a folder a benchmark", metavar="DIR")
+    count: int = setting(100, "questions in each part of a generated suite", kind=positive)
+    limit: int | None = setting(None, "examples of a suite, at most: a sample drawn by --seed", kind=positive)
+    seed: int = setting(0, "of generated suites and of samples")
+    prompts: Prompts = setting("paper", "the paper's zero-shot prompts, or the text alone, for models that follow none")
+
+
+@dataclass(frozen=True, slots=True)
+class Who:
+    """Who is asked."""
+
+    gateway: str = setting("http://127.0.0.1:8080", "a gateway, or any server of OpenAI's completions", metavar="URL")
+    model: str | None = setting(None, "the served model's name; the server's first by default", metavar="NAME")
+    label: str | None = setting(None, "what its rows are called; the model's name by default")
+    k: tuple[int, ...] = setting(
+        (0, 10), "a call may start among the k likeliest tokens; 0: calls disabled", kind=_not_negative, metavar="K"
+    )
+    max_calls: tuple[int, ...] = setting((1,), "calls of a completion, at most", kind=positive, metavar="N")
+    tools: tuple[str, ...] | None = setting(None, "tools that may be called; all by default", metavar="NAME")
+    max_tokens: int = setting(MAX_TOKENS, "tokens the model may make for an example, call text included", kind=positive)
+    checkpoint: Path | None = setting(None, "its weights: perplexity and number of parameters", metavar="DIR")
+    device: str = setting("cpu", "where the checkpoint computes")
+    precision: Precision = setting("float32", "of its products")
+
+
+@dataclass(frozen=True, slots=True)
+class How:
+    """How it runs."""
+
+    out: Path | None = setting(None, "keep answers, results.json and report.html; run again to go on", metavar="DIR")
+    restart: bool = setting(False, "forget what an earlier run left in --out")
+    concurrency: int = setting(8, "requests under way at once", kind=positive)
+    deadline: float = setting(180.0, "seconds for a request with its retries", kind=_seconds)
+    attempts: int = setting(4, "times a request is made, at most", kind=positive)
+
+
 def parser() -> argparse.ArgumentParser:
     """The command's options."""
     made = job_parser(
@@ -33,13 +91,7 @@ def parser() -> argparse.ArgumentParser:
         _EXAMPLES,
     )
     asked = made.add_argument_group("what is asked")
-    asked.add_argument(
-        "--suites",
-        nargs="+",
-        metavar="NAME",
-        help=f"sets ({', '.join(SETS)}) or single suites; tools by default, none where a file of prompts is given",
-    )
-    asked.add_argument("--data", type=Path, metavar="DIR", help="folder of the published files, a folder a benchmark")
+    add_settings(asked, What)
     asked.add_argument(
         "--file",
         action="append",
@@ -47,57 +99,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="your own prompts as JSON lines (id, kind, prompt, tool, accept); SUITE=PATH: a suite's file, elsewhere",
     )
-    asked.add_argument(
-        "--count", type=positive, default=COUNT, help=f"questions in each part of a generated suite ({COUNT})"
-    )
-    asked.add_argument("--limit", type=positive, help="examples of a suite, at most: a sample drawn by --seed")
-    asked.add_argument("--seed", type=int, default=0, help="of generated suites and of samples (0)")
-    asked.add_argument(
-        "--prompts",
-        choices=("paper", "bare"),
-        default="paper",
-        help="the paper's zero-shot prompts, or the text alone, for models that follow none",
-    )
-    model = made.add_argument_group("who is asked")
-    model.add_argument(
-        "--gateway",
-        default=GATEWAY,
-        metavar="URL",
-        help=f"a gateway, or any server of OpenAI's completions ({GATEWAY})",
-    )
-    model.add_argument("--model", metavar="NAME", help="the served model's name; the server's first by default")
-    model.add_argument("--label", help="what its rows are called; the model's name by default")
-    model.add_argument(
-        "--k",
-        nargs="+",
-        type=_not_negative,
-        default=[0, 10],
-        metavar="K",
-        help="a call may start among the k likeliest tokens; 0: calls disabled (0 10)",
-    )
-    model.add_argument(
-        "--max-calls", nargs="+", type=positive, default=[1], metavar="N", help="calls of a completion, at most (1)"
-    )
-    model.add_argument("--tools", nargs="+", metavar="NAME", help="tools that may be called; all by default")
-    model.add_argument(
-        "--max-tokens",
-        type=positive,
-        default=MAX_TOKENS,
-        help=f"tokens the model may make for an example, call text included ({MAX_TOKENS})",
-    )
-    model.add_argument(
-        "--checkpoint", type=Path, metavar="DIR", help="its weights: perplexity and number of parameters"
-    )
-    model.add_argument("--device", default="cpu", help="where the checkpoint computes (cpu)")
-    model.add_argument("--precision", choices=("float32", "bfloat16", "float16"), default="float32")
-    how = made.add_argument_group("how it runs")
-    how.add_argument(
-        "--out", type=Path, metavar="DIR", help="keep answers, results.json and report.html; run again to go on"
-    )
-    how.add_argument("--restart", action="store_true", help="forget what an earlier run left in --out")
-    how.add_argument("--concurrency", type=positive, default=8, help="requests under way at once (8)")
-    how.add_argument("--deadline", type=_seconds, default=180.0, help="seconds for a request with its retries (180)")
-    how.add_argument("--attempts", type=positive, default=4, help="times a request is made, at most (4)")
+    add_settings(made.add_argument_group("who is asked"), Who)
+    add_settings(made.add_argument_group("how it runs"), How)
     return made
 
 
@@ -123,17 +126,3 @@ def given_files(given: Sequence[str]) -> tuple[dict[str, list[Path]], list[Path]
         else:
             own.append(Path(one))
     return found, own
-
-
-def _not_negative(text: str) -> int:
-    number = int(text)
-    if number < 0:
-        raise argparse.ArgumentTypeError(f"must be at least 0, not {number}")
-    return number
-
-
-def _seconds(text: str) -> float:
-    seconds = float(text)
-    if not 0 < seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number above 0, not {text}")
-    return seconds
