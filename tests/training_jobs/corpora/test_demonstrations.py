@@ -1,7 +1,7 @@
 """The corpus: executed by real services, encoded as at inference, the same bytes every time."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +13,10 @@ from language_model.tokenizer import ByteLevelTokenizer
 from tests.training_jobs.servers import tool_services
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
-from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, main, make_corpus
+from training_jobs.corpora.base import __main__ as base
+from training_jobs.corpora.base.__main__ import make_base_corpus
+from training_jobs.corpora.demonstrations import __main__ as demonstrations
+from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, make_corpus
 from training_jobs.corpora.demonstrations.executing import ExecutedDocument, execute
 from training_jobs.errors import StageError
 from training_jobs.execute.asking import ExecuteSettings, check_services
@@ -132,25 +135,30 @@ def _breaks(query: str) -> str:
     raise RuntimeError("a disk that cannot be read")
 
 
-async def test_a_service_that_breaks_stops_the_job_and_drops_no_text() -> None:
-    sound = text("It is", CallSlot("Calculator", "2 + 2"), " 4.", "4")
-    asked = text("It has", CallSlot("WikiSearch", "Ljubljana population"), " 272,220 people.", "272,220")
-    with tool_services(search=_breaks) as registry:
-        async with ToolClient(registry) as client:
-            with pytest.raises(StageError, match=r"WikiSearch\(Ljubljana population\): internal: "):
-                await execute([Document(0, (sound, asked))], client, registry, ExecuteSettings())
-
-
-def test_the_command_line_names_what_is_wrong(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+@pytest.mark.parametrize(("make", "count"), [(make_corpus, COUNT), (make_base_corpus, 20)])
+def test_a_service_that_breaks_stops_the_job_and_drops_no_text(
+    tmp_path: Path, make: Callable[..., object], count: int
 ) -> None:
-    with pytest.raises(SystemExit) as stopped:
-        main(["--out", str(tmp_path), "--documents", "0"])
-    assert stopped.value.code == 2
-    assert "--documents" in capsys.readouterr().err
+    texts = (text for document in documents(COUNT, seed=0) for text in document.texts)
+    with (
+        tool_services(texts, search=_breaks) as registry,
+        pytest.raises(StageError, match=r"WikiSearch\(.*\): internal: "),
+    ):
+        make(tmp_path, count=count, seed=0, registry=registry)
+
+
+@pytest.mark.parametrize(("main", "option"), [(demonstrations.main, "--documents"), (base.main, "--texts")])
+def test_the_command_line_names_what_is_wrong(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    main: Callable[[list[str]], None],
+    option: str,
+) -> None:
     for tool in TOOLS:
         monkeypatch.setenv(f"TOOLFORMER_TOOL_{tool.upper()}_URL", "http://127.0.0.1:9")
-    with pytest.raises(SystemExit) as stopped:
-        main(["--out", str(tmp_path), "--documents", "1"])
-    assert stopped.value.code == 1
-    assert "toolformer up" in capsys.readouterr().err
+    for number, status, said in (("0", 2, option), ("40", 1, "Start the tool services first (toolformer up)")):
+        with pytest.raises(SystemExit) as stopped:
+            main(["--out", str(tmp_path), option, number])
+        assert stopped.value.code == status
+        assert said in capsys.readouterr().err

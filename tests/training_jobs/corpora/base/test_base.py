@@ -20,7 +20,6 @@ from training_jobs.corpora.base.__main__ import main, make_base_corpus
 from training_jobs.corpora.base.drawing import CorpusText, Heading, Shown, rows
 from training_jobs.corpora.base.random_calls import Placed, random_calls
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
-from training_jobs.errors import StageError
 from training_jobs.pretrain.rows import Tokens
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, train_tokenizer
 
@@ -178,23 +177,3 @@ def test_the_corpus_holds_what_the_services_say(drawn: list[CorpusText], tmp_pat
     text = wrapped.decode(tokens.ids.tolist())
     sums = [one for one in headings if one.tool == "Calculator"]
     assert sum(f"[Calculator({one.input}) -> {one.answer}]" in text for one in sums) > 0.9 * len(sums) > 1
-
-
-def _breaks(query: str) -> str:
-    raise RuntimeError("a disk that cannot be read")
-
-
-def test_a_service_that_breaks_stops_the_job_and_drops_no_text(tmp_path: Path) -> None:
-    with tool_services(search=_breaks) as registry, pytest.raises(StageError, match=r"WikiSearch\(.*\): internal: "):
-        make_base_corpus(tmp_path, count=20, seed=0, registry=registry)
-
-
-def test_services_that_are_down_are_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in REGISTRY.names():
-        monkeypatch.setenv(f"TOOLFORMER_TOOL_{name.upper()}_URL", "http://127.0.0.1:9")
-    with pytest.raises(SystemExit) as ended:
-        main(["--out", str(tmp_path), "--texts", "40"])
-    assert ended.value.code == 1
-    assert "Start the tool services first" in capsys.readouterr().err
