@@ -101,14 +101,14 @@ def tool_services(texts: Iterable[Text] = (), search: Callable[[str], Said] = le
         serve(calculator_app()) as calculator,
         serve(calendar_app()) as calendar,
         serve(translation_app()) as translation,
-        serve(service_of("WikiSearch", search)) as search,
+        serve(service_of("WikiSearch", search)) as searching,
         serve(service_of("QA", lambda asked: known.get(asked, nothing))) as answering,
     ):
         yield ToolRegistry.load(
             environ={
                 "TOOLFORMER_TOOL_CALCULATOR_URL": calculator,
                 "TOOLFORMER_TOOL_CALENDAR_URL": calendar,
-                "TOOLFORMER_TOOL_WIKISEARCH_URL": search,
+                "TOOLFORMER_TOOL_WIKISEARCH_URL": searching,
                 "TOOLFORMER_TOOL_QA_URL": answering,
                 "TOOLFORMER_TOOL_MT_URL": translation,
             }

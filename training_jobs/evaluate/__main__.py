@@ -21,7 +21,7 @@ from rich.console import Console
 
 from training_jobs.errors import StageError
 from training_jobs.evaluate.asking_suites import Answers, AskSettings, ask_all
-from training_jobs.evaluate.command_options import How, What, Who, given_files, parser
+from training_jobs.evaluate.command_options import HowItRuns, WhatIsAsked, WhoIsAsked, given_files, parser
 from training_jobs.evaluate.conditions import conditions
 from training_jobs.evaluate.example import Example, SuiteError
 from training_jobs.evaluate.model import ModelTrouble, Reach, ServedModel
@@ -43,7 +43,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Command line of this job; exits with 1 if the model cannot be asked or a request failed."""
     command = parser()
     options = command.parse_args(arguments)
-    what, who, how = read_settings(What, options), read_settings(Who, options), read_settings(How, options)
+    what, who, how = (
+        read_settings(WhatIsAsked, options),
+        read_settings(WhoIsAsked, options),
+        read_settings(HowItRuns, options),
+    )
     console = Console(stderr=True)
     try:
         with tempfile.TemporaryDirectory() as scratch:
@@ -66,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def evaluate(
-    what: What, given: Sequence[str], who: Who, how: How, folder: Path, console: Console
+    what: WhatIsAsked, given: Sequence[str], who: WhoIsAsked, how: HowItRuns, folder: Path, console: Console
 ) -> tuple[Outcome, Answers]:
     """Ask (``given``: what ``--file`` names), keep it in ``folder``, and give the results and every answer.
 
@@ -120,8 +124,8 @@ def evaluate(
 
 
 async def _ask(
-    who: Who,
-    how: How,
+    who: WhoIsAsked,
+    how: HowItRuns,
     questions: dict[Suite, tuple[Example, ...]],
     folder: Path,
     settings: dict[str, Any],

@@ -40,7 +40,7 @@ def _seconds(text: str) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class What:
+class WhatIsAsked:
     """What is asked."""
 
     suites: tuple[str, ...] = setting(
@@ -55,7 +55,7 @@ class What:
 
 
 @dataclass(frozen=True, slots=True)
-class Who:
+class WhoIsAsked:
     """Who is asked."""
 
     gateway: str = setting("http://127.0.0.1:8080", "a gateway, or any server of OpenAI's completions", metavar="URL")
@@ -73,7 +73,7 @@ class Who:
 
 
 @dataclass(frozen=True, slots=True)
-class How:
+class HowItRuns:
     """How it runs."""
 
     out: Path | None = setting(None, "keep answers, results.json and report.html; run again to go on", metavar="DIR")
@@ -91,7 +91,7 @@ def parser() -> argparse.ArgumentParser:
         _EXAMPLES,
     )
     asked = made.add_argument_group("what is asked")
-    add_settings(asked, What)
+    add_settings(asked, WhatIsAsked)
     asked.add_argument(
         "--file",
         action="append",
@@ -99,8 +99,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="PATH",
         help="your own prompts as JSON lines (id, kind, prompt, tool, accept); SUITE=PATH: a suite's file, elsewhere",
     )
-    add_settings(made.add_argument_group("who is asked"), Who)
-    add_settings(made.add_argument_group("how it runs"), How)
+    add_settings(made.add_argument_group("who is asked"), WhoIsAsked)
+    add_settings(made.add_argument_group("how it runs"), HowItRuns)
     return made
 
 

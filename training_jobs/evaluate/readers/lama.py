@@ -31,7 +31,7 @@ _GOOGLE_RE: Final = {
 
 def read_squad(paths: Sequence[Path]) -> LoadedSuite:
     """``Squad/test.jsonl``: ``masked_sentences``, ``obj_label``."""
-    return suite_of(json_lines(paths), lambda row: _masked(row, row.get("id", str)), NOT_FINAL)
+    return suite_of(json_lines(paths), lambda row: _masked(row, "id"), NOT_FINAL)
 
 
 def read_google_re(paths: Sequence[Path]) -> LoadedSuite:
@@ -42,11 +42,10 @@ def read_google_re(paths: Sequence[Path]) -> LoadedSuite:
 
     def example(row: Fields) -> Example | None:
         text = _filled(_GOOGLE_RE[row.file], row)
-        return (
-            None
-            if text is None
-            else Example(row.get("uuid", str), text, _label(row, row.strings("obj_aliases")), split=row.file)
-        )
+        if text is None:
+            return None
+        answers = _each_once(row.get("obj_label", str), *row.strings("obj_aliases"))
+        return Example(row.get("uuid", str), text, answers, split=row.file)
 
     return suite_of(json_lines(paths), example, NOT_FINAL)
 
@@ -61,16 +60,16 @@ def read_t_rex(paths: Sequence[Path]) -> LoadedSuite:
         if relation not in templates:
             raise SuiteError(f"{row.where}: predicate_id: there is no template of {relation}; give relations.jsonl too")
         text = _filled(templates[relation], row)
-        return (
-            None if text is None else Example(f"{relation}-{row.get('uuid', str)}", text, _label(row), split=relation)
-        )
+        if text is None:
+            return None
+        return Example(f"{relation}-{row.get('uuid', str)}", text, (row.get("obj_label", str),), split=relation)
 
     return suite_of((row for row in rows if "template" not in row.fields), example, NOT_FINAL)
 
 
 def read_google_re_sentences(paths: Sequence[Path]) -> LoadedSuite:
     """``Google_RE/*_test.jsonl``: as SQuAD, with ``obj_aliases``. Several sentences are one text."""
-    return suite_of(json_lines(paths), lambda row: _masked(row, row.get("uuid", str)), NOT_FINAL)
+    return suite_of(json_lines(paths), lambda row: _masked(row, "uuid"), NOT_FINAL)
 
 
 def read_t_rex_sentences(paths: Sequence[Path]) -> LoadedSuite:
@@ -86,8 +85,8 @@ def read_t_rex_sentences(paths: Sequence[Path]) -> LoadedSuite:
             return None
         chosen = min(final, key=lambda one: one.get("masked_sentence", str).count(_MASK) > 1)
         text = _MASK_FINAL.sub("", chosen.get("masked_sentence", str))
+        answers = _each_once(row.get("obj_label", str), chosen.get("obj_surface", str))
         relation = row.get("predicate_id", str)
-        answers = _label(row, (chosen.get("obj_surface", str),))
         return Example(f"{relation}-{row.get('uuid', str)}", text, answers, split=relation)
 
     return suite_of(json_lines(paths), example, NOT_FINAL)
@@ -103,7 +102,7 @@ def read_templama(paths: Sequence[Path]) -> LoadedSuite:
         query = row.get("query", str)
         if not _BLANK_FINAL.search(query):
             return None
-        answers = tuple(dict.fromkeys(answer.get("name", str) for answer in row.rows("answer")))
+        answers = _each_once(*(answer.get("name", str) for answer in row.rows("answer")))
         return Example(row.get("id", str), _BLANK_FINAL.sub("", query), answers, date=_middle_of(row))
 
     return suite_of(json_lines(paths), example, NOT_FINAL)
@@ -116,9 +115,8 @@ def _filled(template: str, row: Fields) -> str | None:
     return _TEMPLATE_FINAL.sub("", template).replace("[X]", row.get("sub_label", str))
 
 
-def _label(row: Fields, others: Sequence[str] = ()) -> tuple[str, ...]:
-    """The object's label and its ``others``, each once."""
-    return tuple(dict.fromkeys((row.get("obj_label", str), *others)))
+def _each_once(*answers: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(answers))
 
 
 def _masked(row: Fields, name: str) -> Example | None:
@@ -126,7 +124,8 @@ def _masked(row: Fields, name: str) -> Example | None:
     if not _MASK_FINAL.search(text):
         return None
     aliases = row.strings("obj_aliases") if "obj_aliases" in row.fields else ()
-    return Example(name, _MASK_FINAL.sub("", text), _label(row, aliases), split=row.file)
+    answers = _each_once(row.get("obj_label", str), *aliases)
+    return Example(row.get(name, str), _MASK_FINAL.sub("", text), answers, split=row.file)
 
 
 def _middle_of(row: Fields) -> dt.date:
