@@ -147,11 +147,11 @@ def gateway_component(
 
 
 def tools_elsewhere(registry: ToolRegistry, components: Sequence[Component]) -> dict[str, str]:
-    """The tools that the gateway calls and that are not among ``components``, with their URLs. The project's own at
-    their usual place are left out on purpose, and not named.
+    """The tools that the gateway calls and that are not among ``components``, with their addresses. The project's own
+    at their usual place are left out on purpose, and not named.
     """
     started = {tool for tool, service in SERVICES.items() if any(one.name == service for one in components)}
-    return {tool.name: tool.url for tool in registry if tool.name not in started and not is_ours(tool)}
+    return {tool.name: tool.address for tool in registry if tool.name not in started and not is_ours(tool)}
 
 
 def require_free_ports(components: Sequence[Component]) -> None:

@@ -42,7 +42,7 @@ async def show_tools() -> None:
     for tool, ready in zip(registry, readiness, strict=True):
         table.add_row(
             tool.name,
-            tool.url,
+            tool.address,
             Text("up", "green") if ready else Text(f"down: {printable(ready.reason)}", "red"),
             "yes" if tool.pure else "no",
             f"{tool.timeout_s:g} s",

@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from inference_gateway.api_keys import ApiKeyError, ApiKeys
 from inference_gateway.backends.base import Backend
 from inference_gateway.http.http_app import http_app
+from inference_gateway.http.mcp_routes import mcp_endpoint
 from inference_gateway.quotas import Quotas
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
@@ -63,12 +64,13 @@ def create_app(
     @contextlib.asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         try:
-            async with gateway.running(), rpc.running() if rpc else contextlib.nullcontext():
+            async with gateway.running(), mcp.running(), rpc.running() if rpc else contextlib.nullcontext():
                 yield
         finally:
             await tracing.close()
 
-    app = http_app(gateway, quotas, metrics, tracing, running)
+    mcp = mcp_endpoint(gateway, quotas)
+    app = http_app(gateway, quotas, metrics, tracing, running, mcp)
     app.state.grpc_server = rpc
     return app
 

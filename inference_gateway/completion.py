@@ -27,7 +27,7 @@ from inference_gateway.core import (
 from inference_gateway.spans import CompletionSpans, trace_headers
 from toolformer.api_call import ApiCall, splice_result
 from toolformer.tool_client import ToolResult
-from toolformer.tool_wire import OF_THE_CLIENT, without_addresses
+from toolformer.tool_wire import OF_THE_CLIENT, ToolError, without_addresses
 from toolformer.tools import Tool, ToolRegistry
 
 logger = logging.getLogger(__name__)
@@ -130,10 +130,7 @@ class Completer:
         ``began``."""
         output, error = None, None
         if result.error is not None:
-            told = result.error.message
-            if result.error.code in OF_THE_CLIENT and (told := without_addresses(told)) != result.error.message:
-                logger.info("a call failed: %s", result.error.message)
-            error = f"{result.error.code}: {told}"
+            error = told_of(result.error)
         else:
             spliced = splice_result(result.output or "", self.backend.tokenizer, max_tokens=tool.max_result_tokens)
             if spliced is None:
@@ -147,6 +144,14 @@ class Completer:
             session.give_up()
         seconds = time.monotonic() - began
         return ToolCallRecord(waited.call.tool, waited.call.input, output, error, waited.offset, 1000 * seconds)
+
+
+def told_of(error: ToolError) -> str:
+    """What clients read of ``error``, ``code: message``; where services live is for the log alone."""
+    told = error.message
+    if error.code in OF_THE_CLIENT and (told := without_addresses(told)) != error.message:
+        logger.info("a call failed: %s", error.message)
+    return f"{error.code}: {told}"
 
 
 SawEarly = Callable[[str, Literal["used", "wasted"]], None]

@@ -1,48 +1,60 @@
-"""The way to a tool of an MCP server, by the official SDK's client.
-
-Each call has a session of its own. It costs a handshake, but a server that was started anew is simply there again, no
-call ends with another's, and a call that is given up ends all that it began.
-"""
+"""The way to a tool of an MCP server, by the official SDK's client: over streamable HTTP (`mcp_http`), or over the
+standard input and output of a process (`mcp_process`)."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from typing import Protocol
 
 import httpx
 import httpx2
 from mcp import MCPError
 from mcp.client import Client
-from mcp.client.streamable_http import streamable_http_client
 from mcp_types import CONNECTION_CLOSED, CallToolRequest, CallToolRequestParams, CallToolResult, TextContent
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import ValidationError
 
+from toolformer.mcp_http import HttpSessions, connections
+from toolformer.mcp_process import ProcessSessions
 from toolformer.outside import McpServer, fill
 from toolformer.tool_wire import ErrorCode, Failed, Request, ToolError, usable_version
 from toolformer.tools import Tool
-from toolformer.wires import Answered, busy, no_result, picked, propagated, redirected, secret_headers
+from toolformer.wires import Answered, Wire, no_result, picked
 
 _MAX_LIST_BYTES = 4 * 1024 * 1024
 _MAX_PAGES = 100
-_GOODBYE_S = 0.5
 
 
-def connections() -> httpx2.AsyncHTTPTransport:
-    """The connections to all MCP servers; held while tools are called."""
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=2.0)
-    return httpx2.AsyncHTTPTransport(limits=limits, trust_env=False)
+class Sessions(Protocol):
+    """Sessions with one server."""
+
+    def open(self, max_bytes: int, headers: Mapping[str, str]) -> AbstractAsyncContextManager[Client]:
+        """A session for one exchange, of whose answer at most ``max_bytes`` are taken; ``headers`` are the caller's.
+        It may raise what a `Wire` raises, and the SDK's errors."""
+        ...
+
+
+async def mcp_wires(tools: Iterable[Tool], held: AsyncExitStack) -> dict[str, Wire]:
+    """The wires to those ``tools`` that are MCP servers', by name; they work until ``held`` is closed."""
+    wires: dict[str, Wire] = {}
+    transport = await held.enter_async_context(connections())
+    for tool in tools:
+        if tool.mcp is None:
+            continue
+        sessions: Sessions = HttpSessions(tool, tool.mcp, transport)
+        if tool.mcp.command:
+            sessions = await held.enter_async_context(ProcessSessions(tool, tool.mcp))
+        wires[tool.name] = McpWire(tool, tool.mcp, sessions)
+    return wires
 
 
 class McpWire:
     """To a tool of an MCP server as its table describes it."""
 
-    def __init__(self, tool: Tool, server: McpServer, transport: httpx2.AsyncBaseTransport) -> None:
+    def __init__(self, tool: Tool, server: McpServer, sessions: Sessions) -> None:
         self._tool = tool
         self._server = server
-        self._transport = transport
-        self._mode = "auto"
+        self._sessions = sessions
 
     async def ask(
         self, requests: Sequence[Request], *, batched: bool, max_bytes: int, headers: Mapping[str, str]
@@ -55,6 +67,8 @@ class McpWire:
         async with self._session(max_bytes, headers) as client:
             # Not `call_tool`, which would list all tools each time to check the answer against their schemas.
             result = await client.session.send_request(asked, CallToolResult)
+            if len(result.model_dump_json()) > max_bytes:
+                raise Failed(ErrorCode.TOO_LARGE, f"the answer has more than {max_bytes:,} bytes")
             return Answered([self._outcome(result)], _version(client))
 
     async def ready(self) -> str:
@@ -85,96 +99,23 @@ class McpWire:
     @asynccontextmanager
     async def _session(self, max_bytes: int, headers: Mapping[str, str]) -> AsyncIterator[Client]:
         """A session with the server; inside it, all that goes wrong becomes what a `Wire` raises."""
-        guard = _Guard(self._transport, max_bytes)
-        all_headers = propagated(headers) | secret_headers(self._tool, self._server) | {"Accept-Encoding": "identity"}
         try:
-            async with (
-                httpx2.AsyncClient(transport=guard, headers=all_headers, timeout=None, trust_env=False) as http,
-                Client(
-                    streamable_http_client(self._tool.url, http_client=http, max_sse_event_size=None),
-                    mode=self._mode,
-                    cache=None,
-                ) as client,
-            ):
-                # An older server is not asked again whether it is a newer one.
-                self._mode = "auto" if client.protocol_version in MODERN_PROTOCOL_VERSIONS else "legacy"
+            async with self._sessions.open(max_bytes, headers) as client:
                 yield client
         except Exception as error:
-            self._mode = "auto"
-            raise self._explained(error, guard) from error
+            raise self._explained(error) from error
 
-    def _explained(self, error: Exception, guard: _Guard) -> Exception:
-        if guard.failure is not None:
-            return guard.failure
+    def _explained(self, error: Exception) -> Exception:
         for leaf in _leaves(error):
-            if isinstance(leaf, Failed):
+            if isinstance(leaf, Failed | httpx.RequestError):
                 return leaf
             if isinstance(leaf, httpx2.RequestError) or (isinstance(leaf, MCPError) and leaf.code == CONNECTION_CLOSED):
                 return httpx.RequestError(str(leaf) or type(leaf).__name__)
             if isinstance(leaf, MCPError | ValidationError | RuntimeError):
                 said = leaf.message if isinstance(leaf, MCPError) else f"not MCP's form ({type(leaf).__name__})"
-                status = f" (HTTP {guard.status})" if guard.status >= 400 else ""
-                return Failed(ErrorCode.BAD_RESPONSE, f"{self._tool.name}: {said[:500]}{status}")
+                notes = "".join(getattr(error, "__notes__", ()))
+                return Failed(ErrorCode.BAD_RESPONSE, f"{self._tool.name}: {said[:500]}{notes}")
         return error
-
-
-class _Guard(httpx2.AsyncBaseTransport):
-    """Lets no answer through that is too large, compressed or a redirect; ``failure`` is what it stopped.
-
-    The SDK hides some of what goes wrong inside it, so the reason is remembered here.
-    """
-
-    def __init__(self, transport: httpx2.AsyncBaseTransport, max_bytes: int) -> None:
-        self._transport = transport
-        self._max_bytes = max_bytes
-        self.failure: Failed | None = None
-        self.status = 0
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        # The goodbye of a session keeps nobody waiting.
-        async with asyncio.timeout(_GOODBYE_S if request.method == "DELETE" else None):
-            response = await self._transport.handle_async_request(request)
-        self.status = response.status_code
-        encoding = response.headers.get("Content-Encoding", "identity")
-        if self.status in {429, 503} and request.method == "POST":
-            self.failure = busy(self.status, response.headers)
-        elif response.has_redirect_location:
-            self.failure = redirected(self.status)
-        elif encoding != "identity":
-            message = f"the answer is encoded as {encoding!r}; it must be sent plain"
-            self.failure = Failed(ErrorCode.BAD_RESPONSE, message)
-        if self.failure is not None:
-            await response.aclose()
-            raise self.failure
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        response.stream = _Bounded(response.stream, self)
-        return response
-
-    def count(self, size: int) -> None:
-        """Take note of an answer's bytes so far.
-
-        Raises:
-            Failed: if there are too many.
-        """
-        if size > self._max_bytes:
-            self.failure = Failed(ErrorCode.TOO_LARGE, f"the answer has more than {self._max_bytes:,} bytes")
-            raise self.failure
-
-
-class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, stream: httpx2.AsyncByteStream, guard: _Guard) -> None:
-        self._stream = stream
-        self._guard = guard
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._stream:
-            size += len(chunk)
-            self._guard.count(size)
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
 
 
 def _version(client: Client) -> str:

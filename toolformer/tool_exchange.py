@@ -92,10 +92,9 @@ class Exchange:
             elif tool.mcp is None:
                 self._wires[tool.name] = ServiceWire(tool, http)
         if any(tool.mcp for tool in self._tools):
-            from toolformer.mcp_wire import McpWire, connections  # nobody else waits until the SDK is loaded
+            from toolformer.mcp_wire import mcp_wires  # nobody else waits until the SDK is loaded
 
-            transport = await self._connections.enter_async_context(connections())
-            self._wires |= {tool.name: McpWire(tool, tool.mcp, transport) for tool in self._tools if tool.mcp}
+            self._wires |= await mcp_wires(self._tools, self._connections)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -178,7 +177,7 @@ class Exchange:
             async with asyncio.timeout(timeout):
                 version = await self._wire(tool).ready()
         except TimeoutError:
-            message = f"{tool.name} did not answer within {timeout:g} s at {tool.url}"
+            message = f"{tool.name} did not answer within {timeout:g} s at {tool.address}"
             return Reply(1, error=ToolError(ErrorCode.TIMEOUT, message))
         except httpx.RequestError as broken:
             return Reply(1, error=_unreachable(tool, broken))
@@ -203,12 +202,12 @@ def _passes(deadline: asyncio.Timeout, pause_s: float) -> bool:
 
 
 def _circuit_open(tool: Tool) -> ToolError:
-    message = f"{tool.name} did not answer lately at {tool.url}; it is asked again shortly"
+    message = f"{tool.name} did not answer lately at {tool.address}; it is asked again shortly"
     return ToolError(ErrorCode.CIRCUIT_OPEN, message)
 
 
 def _unreachable(tool: Tool, broken: httpx.RequestError) -> ToolError:
     reason = str(broken) or type(broken).__name__
     return ToolError(
-        ErrorCode.UNREACHABLE, f"{tool.name} cannot be reached at {tool.url} ({reason}); is its service up?"
+        ErrorCode.UNREACHABLE, f"{tool.name} cannot be reached at {tool.address} ({reason}); is its service up?"
     )

@@ -75,7 +75,7 @@ class Failed(Exception):  # noqa: N818 - never leaves the tool client
 
 OF_THE_CLIENT: Final = frozenset(code.value for code in ErrorCode)
 
-_ADDRESS: Final = re.compile(r"(?: (?:at|of))? ?https?://[^\s,;()]+")
+_ADDRESS: Final = re.compile(r"(?: (?:at|of))? ?(?:https?://|stdio:)[^\s,;()]+")
 
 
 def without_addresses(message: str) -> str:

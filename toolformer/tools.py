@@ -26,8 +26,10 @@ from pydantic import (
     HttpUrl,
     TypeAdapter,
     ValidationError,
+    ValidationInfo,
     model_validator,
 )
+from pydantic_core import PydanticKnownError
 
 from toolformer.names import did_you_mean, find_name
 from toolformer.outside import HttpApi, McpServer
@@ -60,7 +62,14 @@ class UnknownTool(KeyError):  # noqa: N818 - reads as what happened, as KeyError
         return f"there is no tool {self.name[:100]!r}; {hint}the tools are: {', '.join(self.known) or 'none'}"
 
 
-def _base_url(text: str) -> str:
+def _base_url(text: str, info: ValidationInfo) -> str:
+    mcp: McpServer | None = info.data.get("mcp")
+    if mcp is not None and mcp.command:
+        if text:
+            raise ValueError("a server that a command starts has no url; remove one of both")
+        return ""
+    if not text and "mcp" in info.data:  # without it, what is wrong with that table has been found
+        raise PydanticKnownError("missing")
     url = _HTTP_URL.validate_python(text)
     if url.username or url.password or url.query or url.fragment:
         raise ValueError("a base URL has no user, password, query or fragment")
@@ -84,11 +93,13 @@ class Tool(BaseModel):
     name: str = Field(
         pattern=f"^{_NAME.pattern}$", description="the name in text: a letter, then letters, digits or underscores"
     )
-    url: Annotated[str, AfterValidator(_base_url)] = Field(
-        description="the base URL of the tool's service, such as http://127.0.0.1:8101"
-    )
     http: HttpApi | None = Field(default=None, description="how to call an HTTP API that is no service of ours")
     mcp: McpServer | None = Field(default=None, description="how to call a tool of an MCP server")
+    url: Annotated[str, AfterValidator(_base_url)] = Field(
+        default="",
+        validate_default=True,
+        description="the base URL of the tool's service, such as http://127.0.0.1:8101",
+    )
     description: str = Field(min_length=1, description="one sentence for people and for clients that list the tools")
     version: str = Field(default="1", min_length=1, description="changes when the same input may give another answer")
 
@@ -167,6 +178,11 @@ class Tool(BaseModel):
     def outside(self) -> HttpApi | McpServer | None:
         """How the tool is called if it is no service of the contract."""
         return self.http or self.mcp
+
+    @property
+    def address(self) -> str:
+        """Where the tool is, for its operator: its URL, or the program that is started."""
+        return f"stdio:{Path(self.mcp.command[0]).name}" if self.mcp and self.mcp.command else self.url
 
     @property
     def batch(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from fastapi import Depends, FastAPI
 from prometheus_client import CollectorRegistry
 from starlette.middleware.cors import CORSMiddleware
+from starlette.routing import Route
 
 from inference_gateway.http.admission import OPEN_PATHS, PLAYGROUND, Admission, RequireKey
 from inference_gateway.http.chat_routes import CHAT_PATH, chat_routes
@@ -31,6 +32,8 @@ from toolformer.http_api import (
     install_metrics,
     known_query,
 )
+from toolformer.http_api.hosts import MCP_PATH
+from toolformer.http_api.mcp_endpoint import McpEndpoint
 
 _METHODS: Final = frozenset({"get", "post"})
 _SCHEME: Final = "ApiKey"
@@ -65,8 +68,9 @@ def http_app(
     metrics: CollectorRegistry,
     tracing: Tracing,
     running: Callable[[FastAPI], contextlib.AbstractAsyncContextManager[None]],
+    mcp: McpEndpoint,
 ) -> FastAPI:
-    """``gateway`` behind routes and middleware; ``running`` is entered while the app serves."""
+    """``gateway`` behind routes and middleware; ``running`` is entered while the app serves, ``mcp`` in it."""
     settings = gateway.settings
     template = ChatTemplate.of(settings)
     app = FastAPI(
@@ -105,6 +109,7 @@ def http_app(
     describe_access(app, keys_required=gateway.keys.required, open_paths=open_paths(settings))
     app.include_router(PLAYGROUND.routes())
     app.include_router(API_PAGE.routes())
+    app.router.routes.append(Route(MCP_PATH, mcp, methods=["POST"]))
     return app
 
 

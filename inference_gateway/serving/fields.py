@@ -5,12 +5,11 @@ A union of types would answer a wrong value with one message a form; what a clie
 
 from __future__ import annotations
 
-import datetime as dt
 import math
 import re
 from typing import Annotated, Any, Final
 
-from pydantic import BeforeValidator, PlainValidator, WithJsonSchema
+from pydantic import PlainValidator, WithJsonSchema
 
 Prompt = str | tuple[int, ...]
 """One prompt: a text, or the ids of its tokens."""
@@ -92,18 +91,6 @@ def refuse_functions(value: Any) -> Any:
     return value
 
 
-def _read_day(value: Any) -> Any:
-    # pydantic alone would take numbers and times of day for days as well.
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-        try:
-            return dt.date.fromisoformat(value)
-        except ValueError:
-            pass
-    if value is None or type(value) is dt.date:
-        return value
-    raise ValueError("must be a day of the calendar as YYYY-MM-DD, such as 2026-11-20")
-
-
 _TOKEN_IDS: Final[dict[str, Any]] = {"type": "array", "minItems": 1, "items": {"type": "integer", "minimum": 0}}
 
 _PROMPT_SCHEMA: Final[dict[str, Any]] = {
@@ -137,6 +124,3 @@ Stops = Annotated[tuple[str, ...], PlainValidator(_read_stops), WithJsonSchema(_
 
 LogitBias = Annotated[tuple[tuple[int, float], ...], PlainValidator(_read_bias), WithJsonSchema(_BIAS_SCHEMA)]
 """Token ids and what is added to their logits, perhaps none. The ids may lie outside the vocabulary."""
-
-Day = Annotated[dt.date | None, BeforeValidator(_read_day)]
-"""A day of the calendar, ``YYYY-MM-DD`` and nothing else."""

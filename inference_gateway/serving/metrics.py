@@ -170,6 +170,13 @@ class GatewayMetrics:
             return code
         return "other"
 
+    def saw_call(self, tool: str, outcome: str, seconds: float) -> None:
+        """Count a call that ended as ``ok`` or with an error's code, and for which ``seconds`` were waited."""
+        label = outcome if outcome == "ok" else self.code(tool, outcome)
+        self.tool_calls.labels(tool, label).inc()
+        if seconds > 0:
+            self.tool_seconds.labels(tool, label).observe(seconds)
+
     def saw_lookup(self, tool: str, lookup: Lookup) -> None:
         """Count a call that was looked for among kept results."""
         self.tool_lookups.labels(tool, lookup).inc()
@@ -203,10 +210,8 @@ class CompletionObserver:
         metrics = self._metrics
         match event:
             case CallFinished(record):
-                outcome = "ok" if record.error is None else metrics.code(record.tool, record.error.partition(":")[0])
-                metrics.tool_calls.labels(record.tool, outcome).inc()
-                if record.duration_ms > 0:
-                    metrics.tool_seconds.labels(record.tool, outcome).observe(record.duration_ms / 1000)
+                outcome = "ok" if record.error is None else record.error.partition(":")[0]
+                metrics.saw_call(record.tool, outcome, record.duration_ms / 1000)
             case Finished(reason, usage):
                 self.outcome = reason
                 metrics.prompt_tokens.inc(usage.prompt_tokens)

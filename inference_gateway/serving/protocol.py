@@ -14,7 +14,6 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from inference_gateway.serving.fields import (
     MAX_STOP_TOKENS,
     MAX_TOOLS,
-    Day,
     LogitBias,
     Prompts,
     Stops,
@@ -22,6 +21,7 @@ from inference_gateway.serving.fields import (
 )
 from inference_gateway.serving.other_fields import without_others
 from toolformer.http_api import RequestBody
+from toolformer.http_api.day import Day
 
 MAX_LOGPROBS: Final = 20
 """Most likely tokens that a request may ask for at each place."""
@@ -44,7 +44,9 @@ class StreamOptions(_Body):
 class ToolContext(_Body):
     """What tools may get beside a call's input (decision record 002)."""
 
-    date: Day = Field(None, description="The day tools take for today, YYYY-MM-DD; by default each tool's own clock.")
+    date: Day | None = Field(
+        None, description="The day tools take for today, YYYY-MM-DD; by default each tool's own clock."
+    )
 
 
 class GenerationBody(_Body):

@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from services.base.engine import Engine, NotReady, ServiceInfo, ToolFailure
-from services.base.mcp_endpoint import McpEndpoint
+from services.base.mcp_endpoint import one_tool
 from services.base.runner import CallAnswer, ToolRunner
 from services.base.wire import (
     VERSION_HEADER,
@@ -99,7 +99,7 @@ def create_app(
     app.add_middleware(RequestSpans, tracer=tracing.tracer)
     app.add_middleware(RequestId)
     app.state.runner = runner = ToolRunner(info, engine, registry)
-    mcp = McpEndpoint(runner)
+    mcp = one_tool(runner)
 
     _add_error_handlers(app)
     _add_operation_routes(app, runner)

@@ -5,37 +5,16 @@ Unknown fields are refused: no misspelt one passes in silence.
 
 from __future__ import annotations
 
-import datetime
-import re
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, FailFast, Field
 
 from services.base.engine import MAX_BATCH, Call, ServiceInfo
 from toolformer.http_api import ApiError, RequestBody, UnicodeText
+from toolformer.http_api.day import Day
 
 VERSION_HEADER: Final = "Tool-Version"
 """On answers to calls and of ``GET /ready``: what outputs depend on besides the call, so that clients can keep them."""
-
-
-def parse_day(value: Any) -> datetime.date:
-    """The day that a text ``YYYY-MM-DD`` names.
-
-    Raises:
-        ValueError: anything else, also numbers and times of day, which pydantic alone would take for days.
-    """
-    if isinstance(value, datetime.date) and not isinstance(value, datetime.datetime):
-        return value
-    if isinstance(value, str) and re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", value):
-        try:
-            return datetime.date.fromisoformat(value)
-        except ValueError:
-            pass
-    raise ValueError("must be a day of the calendar as YYYY-MM-DD, such as 2026-11-20")
-
-
-Day = Annotated[datetime.date, BeforeValidator(parse_day)]
-"""A day of the calendar, ``YYYY-MM-DD`` and nothing else."""
 
 
 class CallContext(RequestBody):

@@ -11,9 +11,9 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic_settings import BaseSettings
 
 from services.base import AtOnce, Call, ServiceInfo, ToolFailure, create_app, read_settings
-from services.base.wire import Day
 from services.calendar.engine import Clock, sentence, weekday
 from toolformer.http_api import documented_errors
+from toolformer.http_api.day import Day
 
 INFO = ServiceInfo(
     tool="Calendar",

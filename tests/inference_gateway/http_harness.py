@@ -38,6 +38,8 @@ WRITES: Final = [
     ("Sum: It is", " unknown."),
     ("408]", " 408 books."),
     ("Day:", " Now [Calendar() ->"),
+    ("Clock:", " It is [Clock(16:30) ->"),
+    ("+9.0h]", " later."),
     ("Two:", " One [Calculator(1 + 1) ->"),
     ("-> 2]", " and [Calculator(2 + 2) ->"),
     ("-> 4]", " done."),

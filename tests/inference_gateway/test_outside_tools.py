@@ -10,7 +10,7 @@ import pytest
 from tests.inference_gateway.http_harness import Gateway, gateway
 from tests.support.redis_server import free_port
 from tests.toolformer.outside_servers import mcp_server, registry
-from tests.toolformer.tool_service import response, sends, serve
+from tests.toolformer.tool_service import Seen, response, sends, serve, silent
 
 HTTP = {"http": {"path": "/sum", "query": {"q": "{input}"}, "answer": "result"}}
 MCP = {"mcp": {"tool": "work_out", "arguments": {"sum": "{input}"}, "answer": "all.0.value"}}
@@ -27,6 +27,12 @@ async def is_ready(at: Gateway) -> bool:
     return ready
 
 
+async def texts_of(at: Gateway) -> list[str]:
+    """What 20 streams at once give."""
+    streams = await asyncio.gather(*(at.stream("Sum:") for _ in range(20)))
+    return [stream.text() for stream in streams]
+
+
 @pytest.mark.parametrize(("table", "serving", "path"), [(HTTP, api, ""), (MCP, mcp_server, "/mcp")])
 async def test_called_from_text_while_the_tool_is_killed_and_back(
     table: dict[str, Any], serving: Any, path: str, monkeypatch: pytest.MonkeyPatch
@@ -39,10 +45,6 @@ async def test_called_from_text_while_the_tool_is_killed_and_back(
         context: AbstractAsyncContextManager[str] = serving(port)
         return context
 
-    async def texts_of(at: Gateway) -> list[str]:
-        streams = await asyncio.gather(*(at.stream("Sum:") for _ in range(20)))
-        return [stream.text() for stream in streams]
-
     async with gateway(registry=tools) as at:
         async with up():
             assert await is_ready(at)
@@ -53,3 +55,23 @@ async def test_called_from_text_while_the_tool_is_killed_and_back(
             await asyncio.sleep(1.1)
             assert "408 books" in (await at.stream("Sum:")).text()
         assert await at.metric('toolformer_tool_calls_total{outcome="ok",tool="Calculator"}') == 21
+
+
+async def test_an_api_is_killed_while_20_streams_wait_for_its_answer() -> None:
+    port, arrived = free_port(), asyncio.Semaphore(0)
+
+    async def counts(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        arrived.release()
+        await silent(seen, writer)
+
+    async with gateway(registry=registry(f"http://127.0.0.1:{port}", **HTTP)) as at:
+        async with serve(counts, port):
+            waiting = asyncio.create_task(texts_of(at))
+            async with asyncio.timeout(60):
+                for _ in range(20):
+                    await arrived.acquire()
+        assert await waiting == [" It is unknown."] * 20
+        async with api(port):
+            await asyncio.sleep(1.1)
+            assert "408 books" in (await at.stream("Sum:")).text()
+            assert await texts_of(at) == [" It is [Calculator(24 * 17) -> 408] 408 books."] * 20

@@ -1,6 +1,9 @@
-"""Tools from outside for tests: tables over the packaged ones, and a real MCP server made with the SDK."""
+"""Tools from outside for tests: tables over the packaged ones, and a real MCP server made with the SDK, which serves
+over its standard input and output where this file is run."""
 
 import asyncio
+import os
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -19,7 +22,14 @@ def registry(url: str, **fields: Any) -> ToolRegistry:
 
 @asynccontextmanager
 async def mcp_server(port: int = 0, *, version: str = "1.0", stateless: bool = False) -> AsyncIterator[str]:
-    """Serve tools that work out, fail, wait and talk too much; gives the URL. When left, all is cut off at once."""
+    """Serve `tools`; gives the URL. When left, all is cut off at once."""
+    app = tools(version).streamable_http_app(stateless_http=stateless, json_response=stateless)
+    async with serving(app, port, drain_seconds=0) as url:
+        yield f"{url}/mcp"
+
+
+def tools(version: str = "1.0") -> MCPServer:
+    """Tools that work out, fail, wait, talk too much, and tell of their process or stop it."""
     server = MCPServer("outside", version=version)
 
     @server.tool()
@@ -44,6 +54,17 @@ async def mcp_server(port: int = 0, *, version: str = "1.0", stateless: bool = F
     def talk(text: str) -> str:
         return text * 500_000
 
-    app = server.streamable_http_app(stateless_http=stateless, json_response=stateless)
-    async with serving(app, port, drain_seconds=0) as url:
-        yield f"{url}/mcp"
+    @server.tool()
+    def process(variable: str) -> str:
+        return f"{os.getpid()} {os.environ.get(variable)}"
+
+    @server.tool()
+    def stop(text: str) -> str:
+        os.kill(os.getpid(), signal.Signals[text])
+        return text
+
+    return server
+
+
+if __name__ == "__main__":
+    tools().run("stdio")

@@ -217,7 +217,7 @@ class TestErrors:
             ("[Calculator]\nurl = 'http://me:secret@tools.example'", ["[Calculator] url: ", "no user, password"]),
             ("[Calculator]\nurl = 'http://tools.example/?a=b'", ["[Calculator] url: ", "query"]),
             ("[Calculator]\ntimeouts = 3", ["[Calculator] timeouts: is not a field; did you mean timeout_s?"]),
-            ("[Calculator]\nxyzzy = 3", ["[Calculator] xyzzy: is not a field; use one of: name, url"]),
+            ("[Calculator]\nxyzzy = 3", ["[Calculator] xyzzy: is not a field; use one of: name, http, mcp, url"]),
             ("[Calculator]\nenabled = 'no'", ["[Calculator] enabled: must be true or false, not 'no'"]),
             ("[Calculator]\nname = 'Sums'", ["[Calculator] name: the table's heading is the name"]),
             ("[Calculater]\nenabled = false", ["[Calculater] enabled: no file defines this tool"]),
