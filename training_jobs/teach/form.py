@@ -24,7 +24,7 @@ from training_jobs.annotate.job import KEEPING
 from training_jobs.annotate.sampled import MALFORMED, UNFINISHED
 from training_jobs.corpora.base.copying import Copying, measure_copying
 from training_jobs.errors import NothingKept, StageError
-from training_jobs.model_choice import ModelChoice, add_model, close_model, model_choice, server_trouble
+from training_jobs.model_choice import ModelChoice, add_model, model_choice
 from training_jobs.nothing_kept import check_kept
 from training_jobs.options import run_command, run_folder, stage_parser
 from training_jobs.records import Annotated, Document
@@ -75,14 +75,11 @@ def check_form(folder: RunFolder, tool: Tool, choice: ModelChoice, how: Annotate
     source = folder.file("corpus", tool.name)
     with source.open("rb") as file:
         documents = [Document.from_line(line, str(source)) for line in islice(file, _MOST_TEXTS)]
-    model, tokenizer = choice.load()
     try:
-        with server_trouble():
+        with choice.opened() as (model, tokenizer):
             annotated = annotate_some(Annotator(model, tokenizer, tool, how), documents)
     except ValueError as error:
         raise StageError(f"{choice.path}: {error}") from error
-    finally:
-        close_model(model)
     calls, samples = shares(annotated)
     console.print(f"form: {calls:,} of {samples:,} samples in {len(annotated)} texts are calls of {tool.name}")
     if calls < max(1.0, LEAST_SHARE * samples):

@@ -27,7 +27,7 @@ from toolformer.tool_client import ToolClient
 from toolformer.tools import Demonstration, Tool, ToolRegistry
 from training_jobs.annotate.annotator import call_spans
 from training_jobs.errors import NothingKept
-from training_jobs.execute.asking import ExecuteSettings, Question, ask_all
+from training_jobs.execute.asking import ExecuteSettings, Question, ask_each
 from training_jobs.options import job_parser, run_command
 from training_jobs.records import Document
 from training_jobs.settings import positive
@@ -159,7 +159,8 @@ async def texts_around(tool: Tool, client: ToolClient, count: int, seed: int) ->
 async def _answers(client: ToolClient, tool: Tool, some: Sequence[Pieces]) -> list[list[str] | None]:
     """What the tool answers to the calls of each, ``None`` where it has no answer to one."""
     inputs = list(dict.fromkeys(input_ for one in some for input_ in one.inputs))
-    outcomes = await ask_all(client, tool, [Question(input_) for input_ in inputs], ExecuteSettings())
+    questions = [(tool.name, Question(input_)) for input_ in inputs]
+    outcomes = await ask_each(client, ToolRegistry([tool]), questions, ExecuteSettings())
     known = {input_: said for input_, said in zip(inputs, outcomes, strict=True) if isinstance(said, str)}
     return [[known[i] for i in one.inputs] if known.keys() >= set(one.inputs) else None for one in some]
 
