@@ -134,57 +134,75 @@ static inline __attribute__((always_inline)) vec score(const float *query, const
     return sums(parts);
 }
 
-/* The attention of `heads` heads from `row`'s first on, for one token, over the first `length` tokens of its row;
-   `scores` is [heads, whole vectors] and a token's values lie `values_at` behind its keys. A block of tokens is read
-   for all heads before the next, as it lies in memory. */
-static void attend(long heads, long width, const float *queries, const float *row, long values_at, long stride,
-                   long length, float *scores, float *out) {
-    long room = (length + LANES - 1) / LANES * LANES;
+/* Neighbouring tokens of a row, whose keys and values are then read once for all of them. */
+typedef struct {
+    long first, count, row, position; /* of the first */
+} run;
+
+enum { RUN = 8 };
+
+/* The attention of `heads` heads for the tokens of a run, each over its row's tokens up to itself. `queries` and `out`
+   are those of the first token and head, a token `query_stride` or `out_stride` floats behind the other; `keys` are
+   the first head's of the row's first token, and a token's values lie `values_at` behind its keys. `scores` is [count,
+   heads, whole vectors]. A block of tokens is read for all heads before the next, as it lies in memory. */
+static void attend(const run *r, long heads, long width, const float *queries, long query_stride, const float *keys,
+                   long values_at, long stride, float *scores, float *out, long out_stride) {
+    long longest = r->position + r->count, room = (longest + LANES - 1) / LANES * LANES;
     float scale = 1.0f / sqrtf((float)width);
-    for (long t = 0; t < length; t += LANES)
-        for (long head = 0; head < heads; head++) {
-            const float *query = queries + head * width, *keys = row + t * stride + head * width;
-            long left = length - t;
-            vec s = left >= LANES ? score(query, keys, stride, width, LANES) : score(query, keys, stride, width, left);
-            store(scores + head * room + t, scale * s);
-        }
-    for (long head = 0; head < heads; head++) {
-        float *s = scores + head * room;
-        for (long t = length; t < room; t++) s[t] = -INFINITY;
-        vec most = load(s), total = all(0);
-        for (long t = LANES; t < room; t += LANES) most = pick(load(s + t) > most, load(s + t), most);
-        float highest = most[0];
-        for (int i = 1; i < LANES; i++) highest = most[i] > highest ? most[i] : highest;
-        for (long t = 0; t < room; t += LANES) {
-            vec share = exponential(load(s + t) - highest);
-            store(s + t, share);
-            total += share;
-        }
-        float scaling = 1.0f / sum_lanes(total);
-        for (long t = 0; t < room; t += LANES) store(s + t, load(s + t) * scaling);
-    }
-    memset(out, 0, heads * width * sizeof(float));
-    for (long t = 0; t < length; t += LANES)
-        for (long head = 0; head < heads; head++) {
-            const float *shares = scores + head * room + t, *values = row + t * stride + values_at + head * width;
-            long tokens = length - t < LANES ? length - t : LANES;
-            for (long i = 0; i < width; i += LANES) {
-                vec total = load(out + head * width + i);
-                for (long k = 0; k < tokens; k++) total += shares[k] * load(values + k * stride + i);
-                store(out + head * width + i, total);
+    for (long t = 0; t < longest; t += LANES)
+        for (long head = 0; head < heads; head++)
+            for (long i = 0; i < r->count; i++) {
+                const float *query = queries + i * query_stride + head * width;
+                const float *from = keys + t * stride + head * width;
+                long left = r->position + i + 1 - t;
+                if (left <= 0) continue;
+                vec s = left < LANES ? score(query, from, stride, width, left)
+                                     : score(query, from, stride, width, LANES);
+                store(scores + (i * heads + head) * room + t, scale * s);
             }
+    for (long i = 0; i < r->count; i++) {
+        long length = r->position + i + 1, whole = (length + LANES - 1) / LANES * LANES;
+        for (long head = 0; head < heads; head++) {
+            float *s = scores + (i * heads + head) * room;
+            for (long t = length; t < whole; t++) s[t] = -INFINITY;
+            vec most = load(s), total = all(0);
+            for (long t = LANES; t < whole; t += LANES) most = pick(load(s + t) > most, load(s + t), most);
+            float highest = most[0];
+            for (int lane = 1; lane < LANES; lane++) highest = most[lane] > highest ? most[lane] : highest;
+            for (long t = 0; t < whole; t += LANES) {
+                vec share = exponential(load(s + t) - highest);
+                store(s + t, share);
+                total += share;
+            }
+            float scaling = 1.0f / sum_lanes(total);
+            for (long t = 0; t < whole; t += LANES) store(s + t, load(s + t) * scaling);
         }
+        memset(out + i * out_stride, 0, heads * width * sizeof(float));
+    }
+    for (long t = 0; t < longest; t += LANES)
+        for (long head = 0; head < heads; head++)
+            for (long i = 0; i < r->count; i++) {
+                const float *shares = scores + (i * heads + head) * room + t;
+                const float *values = keys + t * stride + values_at + head * width;
+                float *to = out + i * out_stride + head * width;
+                long left = r->position + i + 1 - t, tokens = left < LANES ? left : LANES;
+                for (long j = 0; j < width && left > 0; j += LANES) {
+                    vec total = load(to + j);
+                    for (long k = 0; k < tokens; k++) total += shares[k] * load(values + k * stride + j);
+                    store(to + j, total);
+                }
+            }
 }
 
 static long padded(long size) { return (size + PANEL - 1) / PANEL * PANEL; }
 
-/* What the middle of a layer does for each token, to be shared: attention, and the feed-forward layer's GELU. One
-   token alone is shared by its heads. */
+/* What the middle of a layer does for each token, to be shared: attention, and the feed-forward layer's GELU. A task is
+   a run, or a half of its heads where there are few runs. */
 typedef struct {
     const model *m;
     const cache *c;
     const float *kept;
-    const long *rows, *positions;
+    const run *runs;
     const float *in;
     float *mid, *scores;
     long in_stride, mid_stride, scores_stride, parts;
@@ -193,14 +211,29 @@ typedef struct {
 static void finish_middle(void *work, long index, int who) {
     const middle *w = work;
     const model *m = w->m;
-    long i = index / w->parts, part = index % w->parts, width = m->head_width;
+    const run *r = w->runs + index / w->parts;
+    long part = index % w->parts, width = m->head_width;
     long head = part * m->heads / w->parts, heads = (part + 1) * m->heads / w->parts - head;
-    const float *from = w->in + i * w->in_stride, *row = w->kept + w->rows[i] * w->c->row_stride;
-    float *to = w->mid + i * w->mid_stride;
-    attend(heads, width, from + head * width, row + head * width, m->width, w->c->token_stride, w->positions[i] + 1,
-           w->scores + who * w->scores_stride, to + head * width);
-    if (part == 0)
+    const float *from = w->in + r->first * w->in_stride;
+    const float *keys = w->kept + r->row * w->c->row_stride + head * width;
+    float *to = w->mid + r->first * w->mid_stride;
+    attend(r, heads, width, from + head * width, w->in_stride, keys, m->width, w->c->token_stride,
+           w->scores + who * w->scores_stride, to + head * width, w->mid_stride);
+    for (long i = 0; i < r->count && part == 0; i++, from += w->in_stride, to += w->mid_stride)
         for (long j = 0; j < m->inner; j += LANES) store(to + m->width + j, gelu(load(from + 3 * m->width + j)));
+}
+
+/* Cut tokens into runs; returns how many. */
+static long make_runs(long tokens, const long *rows, const long *positions, run *runs) {
+    long count = 0;
+    for (long i = 0; i < tokens; i++) {
+        run *last = runs + count - 1;
+        if (count && last->count < RUN && last->row == rows[i] && last->position + last->count == positions[i])
+            last->count++;
+        else
+            runs[count++] = (run){i, 1, rows[i], positions[i]};
+    }
+    return count;
 }
 
 static void embed(const model *m, long id, float *out) {
@@ -215,7 +248,7 @@ static void embed(const model *m, long id, float *out) {
 long scratch_size(const model *m, long tokens, long length) {
     long width = padded(m->width), in = padded(3 * m->width + m->inner);
     long groups = (m->width + m->inner + GROUP - 1) / GROUP;
-    return tokens * (2 * width + in + m->width + m->inner) + (1 + MOST_HELPERS) * m->heads * padded(length) +
+    return tokens * (2 * width + in + m->width + m->inner) + (1 + MOST_HELPERS) * RUN * m->heads * padded(length) +
            whole_size(tokens, groups * GROUP);
 }
 
@@ -227,9 +260,11 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
     long mid_width = width + m->inner;
     float *x = scratch, *normed = x + tokens * wide, *in = normed + tokens * wide;
     float *mid = in + tokens * in_width, *scores = mid + tokens * mid_width;
-    float *whole = scores + (1 + MOST_HELPERS) * m->heads * padded(length);
-    middle mine = {m, c, 0, rows, positions, in, mid, scores, in_width, mid_width, m->heads * padded(length),
-                   tokens == 1 && m->heads > 1 ? 2 : 1};
+    float *whole = scores + (1 + MOST_HELPERS) * RUN * m->heads * padded(length);
+    run runs[tokens];
+    long n_runs = make_runs(tokens, rows, positions, runs);
+    middle mine = {m, c, 0, runs, in, mid, scores, in_width, mid_width, RUN * m->heads * padded(length),
+                   n_runs == 1 && m->heads > 1 ? 2 : 1};
 
     int together = gather();
     for (long i = 0; i < tokens; i++) embed(m, ids[i], x + i * wide);
@@ -245,7 +280,7 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
                    2 * width * sizeof(float));
         }
         mine.kept = kept;
-        share(together, tokens * mine.parts, finish_middle, &mine);
+        share(together, n_runs * mine.parts, finish_middle, &mine);
         multiply(together, tokens, mid, mid_width, &l->out, 1, x, wide, whole);
     }
     for (long i = 0; i < n_wanted; i++)
