@@ -22,6 +22,8 @@ GROUP: Final = 128
 """Weights of a column that share a scale, where they are whole numbers; ``products.h``'s ``GROUP``."""
 
 _LANES: Final = PANEL // 2
+_AT_ONCE: Final = 1024
+"""Columns that are packed at once, in whole panels, so that of a large matrix no second one is in memory."""
 
 
 class Weights(IntEnum):
@@ -82,16 +84,22 @@ def pack(weight: Tensor, bias: Tensor, kind: Weights) -> Matrix:
     """``weight`` ``[out, in]`` and ``bias`` ``[out]``, packed. Whole numbers are rounded to the nearest, with a scale
     for each ``GROUP`` of a column."""
     out, taken = weight.shape
-    matrix = padded(weight.detach().float())
-    scales = torch.empty(0)
-    if kind in (Weights.INT8, Weights.INT4):
-        matrix = F.pad(matrix, (0, padded_size(taken, GROUP) - taken))
-        groups = matrix.view(len(matrix), -1, GROUP)
-        scale = groups.abs().amax(dim=-1, keepdim=True) / kind.largest
-        steps = torch.where(scale > 0, groups / scale, 0).round().clamp(-kind.largest, kind.largest)
-        scales = scale.view(-1, PANEL, groups.shape[1]).transpose(1, 2).contiguous()
-        matrix = (steps.view_as(matrix) + (kind.largest + 1)).to(torch.uint8)
-    return Matrix(kind, out, taken, _panels(matrix, kind), scales, padded(bias.detach().float()))
+    parts = [_pack_some(some, kind) for some in weight.detach().split(_AT_ONCE)]
+    panels, scales = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
+    return Matrix(kind, out, taken, panels, scales, padded(bias.detach().float()))
+
+
+def _pack_some(weight: Tensor, kind: Weights) -> tuple[Tensor, Tensor]:
+    """Panels and scales of some columns."""
+    matrix, taken = padded(weight.float()), weight.shape[1]
+    if kind not in (Weights.INT8, Weights.INT4):
+        return _panels(matrix, kind), torch.empty(0)
+    matrix = F.pad(matrix, (0, padded_size(taken, GROUP) - taken))
+    groups = matrix.view(len(matrix), -1, GROUP)
+    scale = groups.abs().amax(dim=-1, keepdim=True) / kind.largest
+    steps = torch.where(scale > 0, groups / scale, 0).round().clamp(-kind.largest, kind.largest)
+    scales = scale.view(-1, PANEL, groups.shape[1]).transpose(1, 2).contiguous()
+    return _panels((steps.view_as(matrix) + (kind.largest + 1)).to(torch.uint8), kind), scales
 
 
 def _panels(matrix: Tensor, kind: Weights) -> Tensor:
@@ -140,7 +148,7 @@ def pack_model(model: GPTJ, kind: Weights = Weights.FLOAT32) -> PackedModel:
 def pack_block(block: Block, kind: Weights) -> PackedLayer:
     """A layer's weights, packed."""
     parts = torch.cat([block.qkv_proj.weight, padded(block.fc_in.weight)])
-    bias = torch.cat([torch.zeros(block.qkv_proj.out_features), padded(block.fc_in.bias)])
+    bias = torch.cat([torch.zeros(block.qkv_proj.out_features), padded(block.fc_in.bias.float())])
     inner = padded(block.fc_out.weight.t()).t()
     out = pack(torch.cat([block.out_proj.weight, inner], dim=1), block.fc_out.bias, kind)
     return _behind(block.ln_1, parts, bias, kind, out)

@@ -129,7 +129,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
 def _packed_block(published: Published, number: int, weights: Weights) -> PackedLayer:
     with torch.device("meta"):
         block = Block(published.config)
-    block.load_state_dict({name: tensor.float() for name, tensor in published.layer(number).items()}, assign=True)
+    block.load_state_dict(published.layer(number), assign=True)
     return pack_block(block, weights)
 
 
@@ -140,8 +140,7 @@ def _packed_ends(published: Published, weights: Weights) -> tuple[Tensor, Packed
     with torch.device("meta"):
         norm, head = nn.LayerNorm(config.n_embd), nn.Linear(config.n_embd, config.vocab_size)
     for module, name in ((norm, "ln_f"), (head, "lm_head")):
-        state = {part: published[f"{name}.{part}"].float() for part in ("weight", "bias")}
-        module.load_state_dict(state, assign=True)
+        module.load_state_dict({part: published[f"{name}.{part}"] for part in ("weight", "bias")}, assign=True)
     return embedding, pack_head(norm, head, weights)
 
 

@@ -1,0 +1,208 @@
+"""GPT-J-6B's exact shape on one machine: quantized, served, asked with calls, eight at a time; time and memory of each.
+
+    python -m benchmarks.gptj_6b --scratch DIR [--to int8] [--tokenizer FOLDER] [--keep]
+
+Makes a checkpoint of random weights in the published format (12 GB in DIR, in shards, as float16), quantizes it and
+starts a gateway on what came of it, each in a process of its own whose peak memory is read when it ends. As the
+weights are random, calls are forced: the tokens of an opening, a closing parenthesis and an arrow are made likely. The
+tool takes a second. ``--tokenizer`` is a folder with GPT-2's tokenizer.json; the bundled model's small one does as well."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import httpx
+import torch
+from safetensors.torch import save_file
+
+from benchmarks.processes import started
+from benchmarks.reports import RESULTS, write_report
+from language_model.config import GPTJConfig
+from language_model.tokenizer import ByteLevelTokenizer
+
+TOOL_SECONDS = 1.0
+LONG_PROMPT = 1_000
+"""Tokens of each of the eight sequences in the largest load."""
+
+
+def make_checkpoint(folder: Path, tokenizer: Path, config: GPTJConfig) -> None:
+    """Random weights by the published names, a layer a shard."""
+    folder.mkdir(parents=True)
+    config.save(folder)
+    shutil.copy(tokenizer / "tokenizer.json", folder)
+    generator = torch.Generator().manual_seed(0)
+    width, inner = config.n_embd, config.inner_dim
+
+    def normal(*shape: int) -> torch.Tensor:
+        return torch.empty(shape).normal_(0, 0.02, generator=generator).half()
+
+    def norm(name: str) -> dict[str, torch.Tensor]:
+        return {f"{name}.weight": torch.ones(width).half(), f"{name}.bias": torch.zeros(width).half()}
+
+    shards: list[dict[str, torch.Tensor]] = []
+    for number in range(config.n_layer + 1):
+        if number < config.n_layer:
+            name = f"transformer.h.{number}"
+            tensors = {f"{name}.attn.{part}.weight": normal(width, width) for part in ("q_proj", "k_proj", "v_proj")}
+            tensors |= {f"{name}.attn.out_proj.weight": normal(width, width)} | norm(f"{name}.ln_1")
+            tensors |= {f"{name}.mlp.fc_in.weight": normal(inner, width), f"{name}.mlp.fc_in.bias": normal(inner)}
+            tensors |= {f"{name}.mlp.fc_out.weight": normal(width, inner), f"{name}.mlp.fc_out.bias": normal(width)}
+        else:
+            tensors = {"transformer.wte.weight": normal(config.vocab_size, width)} | norm("transformer.ln_f")
+            tensors |= {"lm_head.weight": normal(config.vocab_size, width), "lm_head.bias": normal(config.vocab_size)}
+        save_file(tensors, folder / _shard(number), metadata={"format": "pt"})
+        shards.append(dict.fromkeys(tensors))  # type: ignore[arg-type]
+    names = {name: _shard(number) for number, shard in enumerate(shards) for name in shard}
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
+
+
+def _shard(number: int) -> str:
+    return f"model-{number:05}.safetensors"
+
+
+def peak_mib(process: int) -> float:
+    """The most memory that a process had, mapped files included."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1_024 for line in lines if line.startswith("VmHWM:"))
+
+
+def quantize(model: Path, target: Path, to: str) -> dict[str, float]:
+    """Run the command; its seconds and peak memory."""
+    began = time.perf_counter()
+    command = [sys.executable, "-m", "language_model.native.quantize", str(model), "--to", to, "--out", str(target)]
+    subprocess.run(command, check=True)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1_024
+    return {"seconds": time.perf_counter() - began, "peak MiB": peak}
+
+
+async def slow_tool(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A tool service that answers everything with 42 after a second."""
+    while head := await _head(reader):
+        length = next((int(line.split(b":")[1]) for line in head.splitlines() if b"content-length" in line.lower()), 0)
+        body = await reader.readexactly(length) if length else b"{}"
+        answer: dict[str, Any] = {"status": "ready"}
+        if length:
+            await asyncio.sleep(TOOL_SECONDS)
+            asked = json.loads(body)
+            done = {"tool": "Calculator", "output": "42", "error": None, "duration_ms": 1e3 * TOOL_SECONDS}
+            answer = {"calls": [done | call for call in asked["calls"]]} if "calls" in asked else done | asked
+        data = json.dumps(answer).encode()
+        writer.write(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data
+        )
+        await writer.drain()
+    writer.close()
+
+
+async def _head(reader: asyncio.StreamReader) -> bytes:
+    try:
+        return await reader.readuntil(b"\r\n\r\n")
+    except asyncio.IncompleteReadError:
+        return b""
+
+
+async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
+    """Start a gateway and ask it; what it took."""
+    tokenizer = ByteLevelTokenizer.from_pretrained(folder)
+    likely = {token: 100 for text in (" [", ")", " ->") if len(ids := tokenizer.encode(text)) == 1 for token in ids}
+    tool = await asyncio.start_server(slow_tool, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{tool.sockets[0].getsockname()[1]}"
+    environment = {
+        "TOOLFORMER_MODEL": str(folder),
+        "TOOLFORMER_GATEWAY_DTYPE": to,
+        "TOOLFORMER_GATEWAY_PORT": "0",
+        "TOOLFORMER_GATEWAY_MAX_SEQUENCES": "8",
+        "TOOLFORMER_TOOL_CALCULATOR_URL": url,
+    }
+    figures: dict[str, Any] = {}
+    began = time.perf_counter()
+    async with started("inference_gateway", environment) as gateway:
+        figures["ready, s"] = time.perf_counter() - began
+        figures["ready, peak MiB"] = peak_mib(gateway.process)
+        async with httpx.AsyncClient(base_url=gateway.url, timeout=3_600, trust_env=False) as http:
+
+            async def ask(prompt: str, **fields: Any) -> dict[str, Any]:
+                body = {"prompt": prompt, "max_tokens": tokens, "tools": ["Calculator"], "temperature": 0, **fields}
+                response = await http.post("/v1/completions", json=body)
+                assert response.status_code == 200, response.text
+                answer: dict[str, Any] = response.json()
+                return answer
+
+            for streams in (1, 8):
+                began = time.perf_counter()
+                answers = await asyncio.gather(*(ask(f"Prompt {n}:", max_calls=0) for n in range(streams)))
+                made = sum(answer["usage"]["completion_tokens"] for answer in answers)
+                figures[f"{streams} streams, tokens/s"] = made / (time.perf_counter() - began)
+            began = time.perf_counter()
+            answers = await asyncio.gather(
+                *(
+                    ask(f"Call {n}:", max_tokens=64, max_calls=2, logit_bias=likely, frequency_penalty=2)
+                    for n in range(8)
+                )
+            )
+            calls = [call for answer in answers for call in answer["choices"][0]["tool_calls"]]
+            figures["calls answered"] = sum(call["output"] == "42" for call in calls)
+            figures["8 streams with calls, s"] = time.perf_counter() - began
+            long = [f"{n} " + "word " * (LONG_PROMPT - 1) for n in range(8)]
+            began = time.perf_counter()
+            answers = await asyncio.gather(*(ask(text, max_calls=0, max_tokens=32) for text in long))
+            figures["8 long prompts, tokens"] = sum(answer["usage"]["prompt_tokens"] for answer in answers)
+            figures["8 long prompts, s"] = time.perf_counter() - began
+            figures["peak MiB with 8 long sequences"] = peak_mib(gateway.process)
+            leaving = asyncio.create_task(ask("A client that leaves", max_tokens=1_000, max_calls=0))
+            await asyncio.sleep(2)
+            leaving.cancel()
+            began = time.perf_counter()
+            while "toolformer_num_requests_running 0.0" not in (await http.get("/metrics")).text:
+                assert time.perf_counter() - began < 60, "a sequence is left running"
+                await asyncio.sleep(0.01)
+            figures["a client that left is let go after, s"] = time.perf_counter() - began
+            metrics = (await http.get("/metrics")).text.splitlines()
+            recomputed = next(line for line in metrics if line.startswith("toolformer_recomputed_tokens_total "))
+            figures["recomputed tokens"] = float(recomputed.split()[1])
+            draining = asyncio.create_task(ask("Until the end", max_calls=0))
+            await asyncio.sleep(1)
+            os.kill(gateway.process, 15)
+            figures["drained"] = (await draining)["choices"][0]["finish_reason"]
+    tool.close()
+    return figures
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scratch", type=Path, required=True, help="a folder with 30 GB of room")
+    parser.add_argument("--to", choices=("int8", "int4"), default="int8")
+    parser.add_argument("--tokenizer", type=Path, default=Path("models/gptj-tools"))
+    parser.add_argument("--tokens", type=int, default=32)
+    parser.add_argument("--layers", type=int, default=GPTJConfig.n_layer, help="fewer: proves the script")
+    parser.add_argument("--keep", action="store_true", help="leave the checkpoint for another run")
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    model, target = options.scratch / "gpt-j-6b", options.scratch / f"gpt-j-6b-{options.to}"
+    if not model.exists():
+        config = GPTJConfig(**(asdict(GPTJConfig()) | {"n_layer": options.layers}))
+        make_checkpoint(model, options.tokenizer, config)
+    report = {"to": options.to, "layers": options.layers, "quantize": quantize(model, target, options.to)}
+    report["size MiB"] = sum(path.stat().st_size for path in target.rglob("*")) / 2**20
+    report |= asyncio.run(serve(target, options.to, options.tokens))
+    print(json.dumps(report, indent=2))
+    if not options.keep:
+        shutil.rmtree(model)
+    shutil.rmtree(target)
+    print(f"written to {write_report('gptj_6b', report, ('torch',), options.results)}")
+
+
+if __name__ == "__main__":
+    main()
