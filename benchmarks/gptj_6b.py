@@ -5,7 +5,7 @@
 Makes a checkpoint of random weights in the published format (12 GB in DIR, in shards, as float16), quantizes it and
 starts a gateway on what came of it, each in a process of its own whose peak memory is read when it ends. As the
 weights are random, calls are forced: the tokens of an opening, a closing parenthesis and an arrow are made likely. The
-tool takes a second. ``--tokenizer`` is a folder with GPT-2's tokenizer.json; the bundled model's small one does as well."""
+tool takes a second. ``--tokenizer`` is a folder with GPT-2's tokenizer.json; the bundled model's does as well."""
 
 from __future__ import annotations
 
@@ -140,18 +140,14 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
                 answer: dict[str, Any] = response.json()
                 return answer
 
+            forced: dict[str, Any] = {"max_calls": 2, "logit_bias": likely, "frequency_penalty": 2, "max_tokens": 64}
             for streams in (1, 8):
                 began = time.perf_counter()
                 answers = await asyncio.gather(*(ask(f"Prompt {n}:", max_calls=0) for n in range(streams)))
                 made = sum(answer["usage"]["completion_tokens"] for answer in answers)
                 figures[f"{streams} streams, tokens/s"] = made / (time.perf_counter() - began)
             began = time.perf_counter()
-            answers = await asyncio.gather(
-                *(
-                    ask(f"Call {n}:", max_tokens=64, max_calls=2, logit_bias=likely, frequency_penalty=2)
-                    for n in range(8)
-                )
-            )
+            answers = await asyncio.gather(*(ask(f"Call {n}:", **forced) for n in range(8)))
             calls = [call for answer in answers for call in answer["choices"][0]["tool_calls"]]
             figures["calls answered"] = sum(call["output"] == "42" for call in calls)
             figures["8 streams with calls, s"] = time.perf_counter() - began
@@ -186,7 +182,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--to", choices=("int8", "int4"), default="int8")
     parser.add_argument("--tokenizer", type=Path, default=Path("models/gptj-tools"))
     parser.add_argument("--tokens", type=int, default=32)
-    parser.add_argument("--layers", type=int, default=GPTJConfig.n_layer, help="fewer: proves the script")
+    parser.add_argument("--layers", type=int, default=GPTJConfig().n_layer, help="fewer: proves the script")
     parser.add_argument("--keep", action="store_true", help="leave the checkpoint for another run")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)

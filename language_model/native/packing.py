@@ -84,7 +84,7 @@ def pack(weight: Tensor, bias: Tensor, kind: Weights) -> Matrix:
     """``weight`` ``[out, in]`` and ``bias`` ``[out]``, packed. Whole numbers are rounded to the nearest, with a scale
     for each ``GROUP`` of a column."""
     out, taken = weight.shape
-    parts = [_pack_some(some, kind) for some in weight.detach().split(_AT_ONCE)]
+    parts = [_pack_some(some, kind) for some in torch.split(weight.detach(), _AT_ONCE)]
     panels, scales = (torch.cat(tensors) for tensors in zip(*parts, strict=True))
     return Matrix(kind, out, taken, panels, scales, padded(bias.detach().float()))
 
