@@ -1,6 +1,7 @@
 """Decoding speed of the local engine beside transformers and CTranslate2 on the same weights, and the cost of a resume.
 
     python -m benchmarks.decode [--model models/gptj-tools] [--streams 1 8 32] [--threads 1 2] [--tokens 128]
+    python -m benchmarks.decode --width 4096 --tokens 32      random weights at GPT-J-6B's width: see wide.py
 
 Each peer makes the same number of tokens from the same prompts, greedily, in float32; the peers take turns, and the
 best round of each counts, with the number of threads that is best for it. transformers and CTranslate2 get all prompts
@@ -23,6 +24,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import wide
 from benchmarks.reports import RESULTS, write_report
 from benchmarks.serving.gateway import endless
 from inference_gateway.backends.local import LocalBackend
@@ -139,11 +141,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2], help="of each peer, in ascending order")
     parser.add_argument("--torch", action="store_true", help="the engine's steps by torch, not in compiled code")
+    parser.add_argument("--width", type=int, help="random weights of this width instead: 4096 is GPT-J-6B's (wide.py)")
+    parser.add_argument("--layers", type=int, default=4, help="with --width: blocks of the model")
+    parser.add_argument("--scratch", type=Path, help="with --width: a folder for checkpoints, 8 GB at 4096")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    report = asyncio.run(measure(options))
-    packages = ("torch", "transformers", "ctranslate2")
-    print(f"\nwritten to {write_report('decode', report, packages, options.results)}")
+    report = asyncio.run(wide.measure(options) if options.width else measure(options))
+    packages, name = ("torch", "transformers", "ctranslate2"), "decode-wide" if options.width else "decode"
+    print(f"\nwritten to {write_report(name, report, packages, options.results)}")
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:

@@ -28,7 +28,8 @@ import torch
 from safetensors.torch import save_file
 
 from benchmarks.processes import started
-from benchmarks.reports import RESULTS, write_report
+from benchmarks.reports import RESULTS, memory_mib, write_report
+from benchmarks.serving.tools import calculator
 from language_model.config import GPTJConfig
 from language_model.tokenizer import ByteLevelTokenizer
 
@@ -72,12 +73,6 @@ def _shard(number: int) -> str:
     return f"model-{number:05}.safetensors"
 
 
-def peak_mib(process: int) -> float:
-    """The most memory that a process had, mapped files included."""
-    lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1_024 for line in lines if line.startswith("VmHWM:"))
-
-
 def quantize(model: Path, target: Path, to: str) -> dict[str, float]:
     """Run the command; its seconds and peak memory."""
     began = time.perf_counter()
@@ -87,50 +82,24 @@ def quantize(model: Path, target: Path, to: str) -> dict[str, float]:
     return {"seconds": time.perf_counter() - began, "peak MiB": peak}
 
 
-async def slow_tool(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """A tool service that answers everything with 42 after a second."""
-    while head := await _head(reader):
-        length = next((int(line.split(b":")[1]) for line in head.splitlines() if b"content-length" in line.lower()), 0)
-        body = await reader.readexactly(length) if length else b"{}"
-        answer: dict[str, Any] = {"status": "ready"}
-        if length:
-            await asyncio.sleep(TOOL_SECONDS)
-            asked = json.loads(body)
-            done = {"tool": "Calculator", "output": "42", "error": None, "duration_ms": 1e3 * TOOL_SECONDS}
-            answer = {"calls": [done | call for call in asked["calls"]]} if "calls" in asked else done | asked
-        data = json.dumps(answer).encode()
-        writer.write(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(data) + data
-        )
-        await writer.drain()
-    writer.close()
-
-
-async def _head(reader: asyncio.StreamReader) -> bytes:
-    try:
-        return await reader.readuntil(b"\r\n\r\n")
-    except asyncio.IncompleteReadError:
-        return b""
-
-
 async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
     """Start a gateway and ask it; what it took."""
     tokenizer = ByteLevelTokenizer.from_pretrained(folder)
     likely = {token: 100 for text in (" [", ")", " ->") if len(ids := tokenizer.encode(text)) == 1 for token in ids}
-    tool = await asyncio.start_server(slow_tool, "127.0.0.1", 0)
-    url = f"http://127.0.0.1:{tool.sockets[0].getsockname()[1]}"
     environment = {
         "TOOLFORMER_MODEL": str(folder),
         "TOOLFORMER_GATEWAY_DTYPE": to,
         "TOOLFORMER_GATEWAY_PORT": "0",
         "TOOLFORMER_GATEWAY_MAX_SEQUENCES": "8",
-        "TOOLFORMER_TOOL_CALCULATOR_URL": url,
     }
     figures: dict[str, Any] = {}
     began = time.perf_counter()
-    async with started("inference_gateway", environment) as gateway:
+    async with (
+        calculator(TOOL_SECONDS) as tool,
+        started("inference_gateway", environment | {"TOOLFORMER_TOOL_CALCULATOR_URL": tool.url}) as gateway,
+    ):
         figures["ready, s"] = time.perf_counter() - began
-        figures["ready, peak MiB"] = peak_mib(gateway.process)
+        figures["ready, peak MiB"] = memory_mib(gateway.process, peak=True)
         async with httpx.AsyncClient(base_url=gateway.url, timeout=3_600, trust_env=False) as http:
 
             async def ask(prompt: str, **fields: Any) -> dict[str, Any]:
@@ -149,14 +118,14 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
             began = time.perf_counter()
             answers = await asyncio.gather(*(ask(f"Call {n}:", **forced) for n in range(8)))
             calls = [call for answer in answers for call in answer["choices"][0]["tool_calls"]]
-            figures["calls answered"] = sum(call["output"] == "42" for call in calls)
+            figures["calls answered"] = sum(call["output"] is not None for call in calls)
             figures["8 streams with calls, s"] = time.perf_counter() - began
             long = [f"{n} " + "word " * (LONG_PROMPT - 1) for n in range(8)]
             began = time.perf_counter()
             answers = await asyncio.gather(*(ask(text, max_calls=0, max_tokens=32) for text in long))
             figures["8 long prompts, tokens"] = sum(answer["usage"]["prompt_tokens"] for answer in answers)
             figures["8 long prompts, s"] = time.perf_counter() - began
-            figures["peak MiB with 8 long sequences"] = peak_mib(gateway.process)
+            figures["peak MiB with 8 long sequences"] = memory_mib(gateway.process, peak=True)
             leaving = asyncio.create_task(ask("A client that leaves", max_tokens=1_000, max_calls=0))
             await asyncio.sleep(2)
             leaving.cancel()

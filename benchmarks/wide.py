@@ -10,7 +10,6 @@ import asyncio
 import gc
 import itertools
 import json
-import os
 import shutil
 import tempfile
 import time
@@ -23,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from benchmarks.reports import resident_mb
+from benchmarks.reports import memory_mib
 from benchmarks.serving.gateway import endless
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest, Finished
@@ -111,7 +110,7 @@ def reading_speed(size: int) -> float:
 
 async def engine(model: Path, weights: Weights, parameters: int) -> Peer:
     """The local engine with such weights."""
-    before = resident_mb(os.getpid())
+    before = memory_mib("self")
     tokenizer = ByteLevelTokenizer.from_pretrained(model)
     limits = EngineLimits(max_sequences=64, reuse_prefixes=False, prefill_tokens=512)
     backend = endless(LocalBackend(CompiledGPTJ.load(model, weights), tokenizer, "bench", limits))
@@ -128,7 +127,7 @@ async def engine(model: Path, weights: Weights, parameters: int) -> Peer:
     gc.collect()
     size = {Weights.FLOAT32: 4.0, Weights.BFLOAT16: 2.0, Weights.INT8: SCALES, Weights.INT4: SCALES - 0.5}[weights]
     assert weights < Weights.INT8 or folder_of(model, weights).is_dir()
-    return Peer(f"engine {weights.name.lower()}", make, size * parameters, resident_mb(os.getpid()) - before)
+    return Peer(f"engine {weights.name.lower()}", make, size * parameters, memory_mib("self") - before)
 
 
 def ctranslate2(model: Path, kind: str, parameters: int) -> Peer:
@@ -141,7 +140,7 @@ def ctranslate2(model: Path, kind: str, parameters: int) -> Peer:
     transformers.logging.disable_progress_bar()
     folder = TransformersConverter(str(model)).convert(str(model.parent / kind), quantization=kind)
     gc.collect()
-    before = resident_mb(os.getpid())
+    before = memory_mib("self")
     generator = ctranslate2.Generator(
         folder, device="cpu", compute_type=kind, inter_threads=1, intra_threads=torch.get_num_threads()
     )
@@ -160,7 +159,7 @@ def ctranslate2(model: Path, kind: str, parameters: int) -> Peer:
 
     generator.generate_batch([[words[1]] * PROMPT_TOKENS], beam_size=1, max_length=2, include_prompt_in_result=False)
     size = 4.0 if kind == "float32" else 1.0
-    return Peer(f"ctranslate2 {kind}", make, size * parameters, resident_mb(os.getpid()) - before)
+    return Peer(f"ctranslate2 {kind}", make, size * parameters, memory_mib("self") - before)
 
 
 def show(peers: Sequence[Peer], reading: float) -> None:
