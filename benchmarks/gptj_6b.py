@@ -141,7 +141,6 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
             await asyncio.sleep(1)
             os.kill(gateway.process, 15)
             figures["drained"] = (await draining)["choices"][0]["finish_reason"]
-    tool.close()
     return figures
 
 
