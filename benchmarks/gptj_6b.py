@@ -4,8 +4,9 @@
 
 Makes a checkpoint of random weights in the published format (12 GB in DIR, in shards, as float16), quantizes it and
 starts a gateway on what came of it, each in a process of its own whose peak memory is read when it ends. As the
-weights are random, calls are forced: the tokens of an opening, a closing parenthesis and an arrow are made likely. The
-tool takes a second. ``--tokenizer`` is a folder with GPT-2's tokenizer.json; the bundled model's does as well."""
+weights are random, those of the head make an opening, a closing parenthesis and an arrow likely, so that calls come;
+``frequency_penalty`` makes them take turns. The tool takes a second. ``--tokenizer`` is a folder with GPT-2's
+tokenizer.json; the bundled model's does as well."""
 
 from __future__ import annotations
 
@@ -62,11 +63,20 @@ def make_checkpoint(folder: Path, tokenizer: Path, config: GPTJConfig) -> None:
             tensors |= {f"{name}.mlp.fc_out.weight": normal(width, inner), f"{name}.mlp.fc_out.bias": normal(width)}
         else:
             tensors = {"transformer.wte.weight": normal(config.vocab_size, width)} | norm("transformer.ln_f")
-            tensors |= {"lm_head.weight": normal(config.vocab_size, width), "lm_head.bias": normal(config.vocab_size)}
+            head, bias = normal(config.vocab_size, width), normal(config.vocab_size)
+            for token, logit in zip(call_tokens(folder), (20, 21, 22), strict=True):
+                head[token], bias[token] = 0, logit
+            tensors |= {"lm_head.weight": head, "lm_head.bias": bias}
         save_file(tensors, folder / _shard(number), metadata={"format": "pt"})
         shards.append(dict.fromkeys(tensors))  # type: ignore[arg-type]
     names = {name: _shard(number) for number, shard in enumerate(shards) for name in shard}
     (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
+
+
+def call_tokens(folder: Path) -> list[int]:
+    """The tokens of an opening, of an arrow and of a closing parenthesis."""
+    tokenizer = ByteLevelTokenizer.from_pretrained(folder)
+    return [tokenizer.encode(text)[0] for text in (" [", " ->", ")")]
 
 
 def _shard(number: int) -> str:
@@ -84,8 +94,6 @@ def quantize(model: Path, target: Path, to: str) -> dict[str, float]:
 
 async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
     """Start a gateway and ask it; what it took."""
-    tokenizer = ByteLevelTokenizer.from_pretrained(folder)
-    likely = {token: 100 for text in (" [", ")", " ->") if len(ids := tokenizer.encode(text)) == 1 for token in ids}
     environment = {
         "TOOLFORMER_MODEL": str(folder),
         "TOOLFORMER_GATEWAY_DTYPE": to,
@@ -109,7 +117,7 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
                 answer: dict[str, Any] = response.json()
                 return answer
 
-            forced: dict[str, Any] = {"max_calls": 2, "logit_bias": likely, "frequency_penalty": 2, "max_tokens": 64}
+            forced: dict[str, Any] = {"max_calls": 2, "frequency_penalty": 2, "max_tokens": 64}
             for streams in (1, 8):
                 began = time.perf_counter()
                 answers = await asyncio.gather(*(ask(f"Prompt {n}:", max_calls=0) for n in range(streams)))
