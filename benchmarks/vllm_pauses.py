@@ -45,7 +45,7 @@ _SUITES: Final = {"word problems": 2, "dates": 2, "facts": 1}
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class SlowTools:
     """Calculator and calendar, each answering after ``seconds``; all other tools fail."""
 
     seconds: float
@@ -100,7 +100,7 @@ async def complete(completer: Completer, text: str) -> tuple[float, Any]:
 
 async def measure(backend: Backend, texts: Sequence[str], options: argparse.Namespace) -> tuple[dict[str, Any], Any]:
     """Figures of one round, and what came of each prompt."""
-    completer = Completer(backend, ToolRegistry.load(files=[], environ={}), Tools(options.tool_ms / 1_000))
+    completer = Completer(backend, ToolRegistry.load(files=[], environ={}), SlowTools(options.tool_ms / 1_000))
     gate = asyncio.Semaphore(options.at_once)
 
     async def one(text: str) -> tuple[float, Any]:

@@ -24,14 +24,14 @@ _BRACKETS: Final = "()（）["
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _ValueTable:
     currencies: tuple[str, ...]
     languages: tuple[str, ...]
     units: Mapping[str, tuple[str, ...]]
     most: Mapping[str, int]
 
 
-_TABLE: Final = read("values", _Table)
+_TABLE: Final = read("values", _ValueTable)
 
 
 @dataclass(frozen=True)

@@ -45,13 +45,13 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _RelationTable:
     openings: tuple[str, ...]
     tails: tuple[str, ...]
     relations: tuple[Relation, ...]
 
 
-_TABLE: Final = read("relations", _Table)
+_TABLE: Final = read("relations", _RelationTable)
 OPENINGS: Final = _TABLE.openings
 TAILS: Final = _TABLE.tails
 """What texts say before and after a fact."""

@@ -45,7 +45,7 @@ class _Row:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _ChainTable:
     untold_facts: Mapping[str, tuple[str, ...]]
     fact_questions: Mapping[str, str]
     ages: tuple[_Row, ...]
@@ -54,7 +54,7 @@ class _Table:
     untold_ways: tuple[_Row, ...]
 
 
-_TABLE: Final = read("chains", _Table)
+_TABLE: Final = read("chains", _ChainTable)
 
 
 @dataclass(frozen=True, slots=True)

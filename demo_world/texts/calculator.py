@@ -49,14 +49,14 @@ class Scene(Problem):
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _CalculatorTable:
     preludes: tuple[str, ...]
     tails: tuple[str, ...]
     direct: tuple[tuple[str, str], ...]
     scenes: tuple[Scene, ...]
 
 
-_TABLE: Final = read("calculator", _Table)
+_TABLE: Final = read("calculator", _CalculatorTable)
 SCENES: Final = _TABLE.scenes
 """Situations, told in every register."""
 DIRECT: Final = _TABLE.direct

@@ -35,13 +35,13 @@ class DateKind:
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _CalendarTable:
     kinds: tuple[DateKind, ...]
     openings: tuple[str, ...]
     tails: tuple[str, ...]
 
 
-_TABLE: Final = read("calendar", _Table)
+_TABLE: Final = read("calendar", _CalendarTable)
 KINDS: Final = _TABLE.kinds
 
 

@@ -18,14 +18,14 @@ TOOL: Final = "MT"
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _ForeignTable:
     quotes: tuple[str, ...]
     englishes: tuple[str, ...]
     openings: tuple[str, ...]
     tails: tuple[str, ...]
 
 
-_TABLE: Final = read("foreign", _Table)
+_TABLE: Final = read("foreign", _ForeignTable)
 
 
 @cache

@@ -25,13 +25,13 @@ _NUMBER_SLOTS: Final = "abcdpqxy"
 
 
 @dataclass(frozen=True, slots=True)
-class _Table:
+class _NarrationTable:
     openings: tuple[str, ...]
     continuations: tuple[str, ...]
     echoes: tuple[str, ...]
 
 
-_TABLE: Final = read("narration", _Table)
+_TABLE: Final = read("narration", _NarrationTable)
 _ECHO_SHARE: Final = 0.4
 
 

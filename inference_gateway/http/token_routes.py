@@ -17,13 +17,13 @@ MAX_TOKENS: Final = 1_048_576
 """More than a body of the usual size can hold."""
 
 
-class _Body(RequestBody):
+class _TokensBody(RequestBody):
     model_config = ConfigDict(strict=True, frozen=True)
 
     model: str | None = Field(None, description="The served model's name, which is also the default.")
 
 
-class TokenizeBody(_Body):
+class TokenizeBody(_TokensBody):
     """A text to be tokenised."""
 
     prompt: UnicodeText
@@ -51,7 +51,7 @@ class Tokens(BaseModel):
         return cls(tokens=ids, count=len(ids), max_model_len=backend.max_model_len, token_strs=written)
 
 
-class DetokenizeBody(_Body):
+class DetokenizeBody(_TokensBody):
     """Tokens whose text is wanted."""
 
     tokens: list[Annotated[int, Field(ge=0)]] = Field(max_length=MAX_TOKENS, fail_fast=True)
