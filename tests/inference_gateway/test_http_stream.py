@@ -140,7 +140,7 @@ async def test_trouble_in_a_stream_is_its_last_event(plain: Gateway, monkeypatch
 async def test_the_time_limit_ends_a_text_and_says_so() -> None:
     async with (
         tool_service.serve(tool_service.silent) as tool,
-        gateway({"Calculator": tool.url}, completion_timeout=3.0) as running,
+        gateway({"Calculator": tool.url}, completion_timeout=8.0) as running,
     ):
         answer, stream = await asyncio.gather(running.complete("Sum:"), running.stream("Sum:"))
         assert await running.metric('toolformer_completions_total{finish_reason="timeout"}') == 2
