@@ -64,7 +64,7 @@ def create_app(
     @contextlib.asynccontextmanager
     async def running(_: FastAPI) -> AsyncIterator[None]:
         try:
-            async with gateway.running(), mcp.running(), rpc.running() if rpc else contextlib.nullcontext():
+            async with gateway.running(), rpc.running() if rpc else contextlib.nullcontext(), mcp.running():
                 yield
         finally:
             await tracing.close()

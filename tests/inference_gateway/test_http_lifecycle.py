@@ -126,7 +126,7 @@ def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
     read = GatewaySettings.read()
     assert (read.model, read.api_top_k, read.port) == (Path("/models/big"), 3, 8080)
     monkeypatch.setenv("TOOLFORMER_GATEWAY_API_TOP_K", "-1")
-    monkeypatch.setenv("TOOLFORMER_GATEWAY_DTYPE", "int8")
+    monkeypatch.setenv("TOOLFORMER_GATEWAY_DTYPE", "int3")
     with pytest.raises(SettingsError) as refused:
         GatewaySettings.read()
     assert [line.split(" ")[0].rstrip(":") for line in str(refused.value).splitlines()] == [
