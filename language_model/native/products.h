@@ -205,15 +205,13 @@ static inline __attribute__((always_inline)) void multiply_panel(const product *
     }
 }
 
+/* Eight rows at a time, and what is left in pieces: each number of rows is code of its own. */
 static inline __attribute__((always_inline)) void multiply_panels(const product *p, int kind, long index) {
     long first = index * p->panels_a_task * PANEL, end = first + p->panels_a_task * PANEL;
     for (long column = first; column < end && column < p->w->width; column += PANEL)
-        for (long row = 0; row < p->rows; row += BLOCK) {
-#define ROWS(n) case n: multiply_panel(p, kind, n, row, column); break
-            switch (p->rows - row) {
-                ROWS(1); ROWS(2); ROWS(3); ROWS(4); ROWS(5); ROWS(6); ROWS(7);
-                default: multiply_panel(p, kind, BLOCK, row, column);
-            }
+        for (long row = 0, rows = p->rows; row < rows;) {
+#define ROWS(n) if (rows - row >= n) { multiply_panel(p, kind, n, row, column); row += n; continue; }
+            ROWS(8) ROWS(4) ROWS(2) ROWS(1)
 #undef ROWS
         }
 }
