@@ -112,7 +112,9 @@ async def engine(model: Path, weights: Weights, parameters: int) -> Peer:
     """The local engine with such weights."""
     before = memory_mib("self")
     tokenizer = ByteLevelTokenizer.from_pretrained(model)
-    limits = EngineLimits(max_sequences=64, reuse_prefixes=False, prefill_tokens=512)
+    limits = EngineLimits(
+        max_sequences=32, max_model_len=1_536, reuse_prefixes=False, prefill_tokens=512, cache_tokens=8_192
+    )
     backend = endless(LocalBackend(CompiledGPTJ.load(model, weights), tokenizer, "bench", limits))
     await backend.start()
 

@@ -21,6 +21,9 @@ from language_model.config import GPTJConfig
 _WORTH_RELEASING: Final = 256
 """Tokens of a row that must be free before their memory is given back: less costs more than it brings."""
 
+_MAP_NORESERVE: Final = 0x4000
+"""Linux's, on x86-64 and ARM; Python has no name for it before 3.12."""
+
 
 class KVCache:
     """A key-value cache of shape ``[layers, rows, max_length, 2 * heads, head_dim]``: of each token, its keys and
@@ -133,8 +136,9 @@ class LazyMemory:
             # zeros, not empty: a NaN in memory nobody wrote would pass through a masked softmax as NaN
             self.tensor = torch.zeros(tuple(shape), dtype=dtype, device=device)
             return
-        # Private, since pages of a shared mapping would stay when they are given back.
-        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        # Private, since pages of a shared mapping would stay when they are given back; not reserved, since all rows
+        # together may have more addresses than there is memory: what may be written is the engine's to limit.
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
         self._pages = mmap.mmap(-1, max(1, math.prod(shape)) * dtype.itemsize, flags=flags)
         self.tensor = torch.frombuffer(self._pages, dtype=dtype).view(tuple(shape))
 
