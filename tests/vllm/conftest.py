@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest_asyncio
 
-# For vLLM on a CPU; must come before it is imported.
-os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-os.environ.setdefault("HF_HUB_OFFLINE", "1")
+if find_spec("vllm"):  # else other tests run in this process, which want no such settings
+    # For vLLM on a CPU; must come before it is imported.
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 if TYPE_CHECKING:
     from inference_gateway.backends.local import LocalBackend
