@@ -125,9 +125,22 @@ def finetune(
         publish(out, best, model_folder, recipe)
         _say(console, f"best of the measures: step {best:,}, perplexity {state.best_metric}; {out / MODEL_FOLDER}")
     if torch.distributed.is_initialized():
-        torch.distributed.barrier()
-        torch.distributed.destroy_process_group()
+        _part()
     return out / MODEL_FOLDER
+
+
+_LAST: Final[list[Any]] = []
+"""The processes' last operation."""
+
+
+def _part() -> None:
+    """Wait for the other processes, and end what joined them.
+
+    gloo's thread destroys an operation that nobody else holds, and needs Python's lock for it; the end of the group
+    waits for that thread, with the lock. So the last operation is held here for good."""
+    _LAST.append(torch.distributed.barrier(async_op=True))
+    _LAST[-1].wait()
+    torch.distributed.destroy_process_group()
 
 
 def _arguments(
