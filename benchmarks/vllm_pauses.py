@@ -117,7 +117,7 @@ async def measure(backend: Backend, texts: Sequence[str], options: argparse.Name
         "calls": sum(len(calls) for _, (_, calls, _) in done),
         "recomputed_tokens": after.recomputed_tokens - before.recomputed_tokens,
     }
-    return figures, [told for _, told in done]
+    return figures, [made for _, made in done]
 
 
 @contextlib.asynccontextmanager
@@ -181,16 +181,17 @@ async def run(options: argparse.Namespace) -> dict[str, Any]:
     """The report."""
     texts = prompts(options.prompts)
     best: dict[str, dict[str, Any]] = {}
-    told: dict[str, Any] = {}
+    texts_of: dict[str, Any] = {}
     async with ways(options) as backends:
         for _ in range(options.rounds):
             for way, backend in backends.items():
-                row, told[way] = await measure(backend, texts, options)
+                row, texts_of[way] = await measure(backend, texts, options)
                 if way not in best or row["seconds"] < best[way]["seconds"]:
                     best[way] = row
     for way, row in best.items():
-        others = told.get("local", told[way])
-        row["same_as_local"] = sum(one == other for one, other in zip(told[way], others, strict=True))
+        if "local" in texts_of:
+            same = (one == other for one, other in zip(texts_of[way], texts_of["local"], strict=True))
+            row["same_as_local"] = sum(same)
     return {"prompts": len(texts), "at_once": options.at_once, "tool_ms": options.tool_ms, "ways": best}
 
 
