@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -11,6 +10,7 @@ from torch.nn import functional as F  # noqa: N812
 
 from language_model.config import GPTJConfig
 from language_model.kv_cache import KVCache
+from language_model.where import Where
 
 
 def rotation_table(config: GPTJConfig, device: torch.device | str = "cpu") -> Tensor:
@@ -88,14 +88,3 @@ class Block(nn.Module):
     def feed_forward(self, normed: Tensor) -> Tensor:
         """The feed-forward layer's output."""
         return cast(Tensor, self.fc_out(F.gelu(self.fc_in(normed), approximate="tanh")))
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Where new tokens go in a cache: its ``rows`` as an index, ``row_of`` ``[batch, 1]`` and ``columns`` ``[batch,
-    tokens]`` of each token, and the ``length`` of the longest row with them."""
-
-    rows: slice | Tensor
-    row_of: Tensor
-    columns: Tensor
-    length: int

@@ -1,4 +1,4 @@
-"""What the engine needs of a model and its cache. ``gptj.py`` is the fast one; ``other_models.py`` takes transformers'
+"""What the engine needs of a model and its cache. ``gptj.py`` is the fast one; ``other_models`` takes transformers'
 others."""
 
 from __future__ import annotations

@@ -14,10 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
-from language_model.block import Block, Where, rotation_table
+from language_model.block import Block, rotation_table
 from language_model.config import GPTJConfig
-from language_model.kv_cache import KVCache
+from language_model.kv_cache import KVCache, require_room
 from language_model.stepper import Stepper
+from language_model.where import Run, Where
 
 
 class GPTJ(nn.Module):
@@ -156,20 +157,10 @@ class GPTJ(nn.Module):
     def _extend(self, cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> Tensor:
         """What the vocabulary head reads, ``[len(rows), tokens, n_embd]``; each row gets the same number of tokens."""
         tokens = len(ids[0])
-        starts = [cache.lengths[row] for row in rows]
-        length = max(starts) + tokens
+        run = Run.of(cache, rows, tokens)
         new = torch.tensor([list(of_row) for of_row in ids], device=self.device)
-        columns = torch.tensor([range(start, start + tokens) for start in starts], device=self.device)
-        row_of = torch.tensor([[row] for row in rows], device=self.device)
-        neighbours = list(rows) == list(range(rows[0], rows[0] + len(rows)))
-        where = Where(slice(rows[0], rows[0] + len(rows)) if neighbours else row_of.squeeze(1), row_of, columns, length)
-        # From the beginning no mask is needed but the causal one, which has the faster kernel; one token each after
-        # rows of one length needs none at all.
-        causal = tokens > 1 and not any(starts)
-        mask = None
-        if not causal and (tokens > 1 or len(set(starts)) > 1):
-            mask = (torch.arange(length, device=self.device) <= columns.unsqueeze(-1)).unsqueeze(1)
-        x = self.through_cache(new, self.rotations[columns], cache, where, mask, causal=causal)
+        mask, causal = run.sight()
+        x = self.through_cache(new, self.rotations[run.where.columns], cache, run.where, mask, causal=causal)
         for row in rows:
             cache.lengths[row] += tokens
         return x.view(len(rows), tokens, -1)
@@ -188,11 +179,3 @@ class GPTJ(nn.Module):
     def layers(self) -> Sequence[Block]:
         """The blocks, in order."""
         return cast(Sequence[Block], self.blocks)
-
-
-def require_room(cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> None:
-    for row, new in zip(rows, ids, strict=True):
-        if not new:
-            raise ValueError("every row must get at least one token")
-        if (needed := cache.lengths[row] + len(new)) > cache.max_length:
-            raise ValueError(f"{needed} tokens do not fit a cache of {cache.max_length}")

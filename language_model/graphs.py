@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 import torch
 from torch import Tensor
 
-from language_model.block import Where
 from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
 from language_model.stepper import Stepper
+from language_model.where import Where
 
 if TYPE_CHECKING:
     from torch.cuda import _POOL_HANDLE

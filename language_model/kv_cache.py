@@ -11,18 +11,36 @@ import math
 import mmap
 import sys
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol
 
 import torch
 from torch import Tensor
-
-from language_model.config import GPTJConfig
 
 _WORTH_RELEASING: Final = 256
 """Tokens of a row that must be free before their memory is given back: less costs more than it brings."""
 
 _MAP_NORESERVE: Final = 0x4000
 """Linux's, on x86-64 and ARM; Python has no name for it before 3.12."""
+
+
+class CacheSizes(Protocol):
+    """What of a model's shape its cache depends on; :class:`~language_model.config.GPTJConfig` has it."""
+
+    @property
+    def n_layer(self) -> int: ...
+
+    @property
+    def n_head(self) -> int:
+        """Heads that have keys and values of their own."""
+        ...
+
+    @property
+    def head_dim(self) -> int: ...
+
+    @property
+    def n_positions(self) -> int:
+        """Tokens of the longest sequence."""
+        ...
 
 
 class KVCache:
@@ -35,7 +53,7 @@ class KVCache:
 
     def __init__(
         self,
-        config: GPTJConfig,
+        sizes: CacheSizes,
         rows: int,
         max_length: int,
         *,
@@ -49,12 +67,12 @@ class KVCache:
         Raises:
             ValueError: if ``max_length`` is beyond the model's positions.
         """
-        if not 0 < max_length <= config.n_positions:
-            raise ValueError(f"max_length {max_length} must be between 1 and n_positions {config.n_positions}")
-        shape = (config.n_layer, rows, max_length + spare_column, 2 * config.n_head, config.head_dim)
+        if not 0 < max_length <= sizes.n_positions:
+            raise ValueError(f"max_length {max_length} must be between 1 and n_positions {sizes.n_positions}")
+        shape = (sizes.n_layer, rows, max_length + spare_column, 2 * sizes.n_head, sizes.head_dim)
         self._memory = LazyMemory(shape, dtype, torch.device(device))
         self._tokens = self._memory.tensor
-        self._heads = config.n_head
+        self._heads = sizes.n_head
         self.max_length, self.spare_column = max_length, spare_column
         self.lengths = [0] * rows
         self._written = [0] * rows
@@ -122,6 +140,19 @@ class KVCache:
         """Keys and values ``[len(rows), heads, length, head_dim]`` of one layer: views where ``rows`` is a slice."""
         tokens = self._tokens[layer, rows, :length].transpose(1, 2)
         return tokens[:, : self._heads], tokens[:, self._heads :]
+
+
+def require_room(cache: KVCache, rows: Sequence[int], ids: Sequence[Sequence[int]]) -> None:
+    """Refuse to append ``ids[i]`` to row ``rows[i]`` where that cannot be.
+
+    Raises:
+        ValueError: if a row would outgrow the cache or gets no token.
+    """
+    for row, new in zip(rows, ids, strict=True):
+        if not new:
+            raise ValueError("every row must get at least one token")
+        if (needed := cache.lengths[row] + len(new)) > cache.max_length:
+            raise ValueError(f"{needed} tokens do not fit a cache of {cache.max_length}")
 
 
 class LazyMemory:

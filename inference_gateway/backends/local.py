@@ -27,7 +27,7 @@ from language_model.graphs import DecodeGraphs
 from language_model.native.compiled import CompiledGPTJ
 from language_model.native.library import Unavailable
 from language_model.native.packing import Weights
-from language_model.other_models import OtherCausalLM
+from language_model.other_models.loading import load_other
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
 
@@ -73,7 +73,7 @@ class LocalSession:
 
 
 class LocalBackend:
-    """A model on this machine's CPU or GPU: GPT-J, or others by a slower path (``language_model/other_models.py``).
+    """A model on this machine's CPU or GPU: GPT-J, or others through transformers (``language_model/other_models``).
 
     ``limits.max_model_len`` is capped by the model's positions.
     """
@@ -159,7 +159,7 @@ def _load_model(directory: Path, weights: Weights, device: str, *, compiled_step
         raise CheckpointError(f"dtype {weights.name.lower()} is for GPT-J in compiled code on a CPU: take bfloat16")
     dtype = torch.float32 if weights == Weights.FLOAT32 else torch.bfloat16
     if model_type(directory) != "gptj":
-        return OtherCausalLM.from_pretrained(directory, dtype=dtype, device=device)
+        return load_other(directory, dtype=dtype, device=device)
     if device == "cpu" and compiled_step:
         try:
             model = CompiledGPTJ.load(directory, weights)

@@ -13,10 +13,11 @@ from language_model.bulk.interface import BulkModel
 from language_model.bulk.rows import BulkRows
 from language_model.config import model_type
 from language_model.gptj import GPTJ
-from language_model.other_models import OtherCausalLM
+from language_model.other_models.base import OtherCausalLM
+from language_model.other_models.loading import load_other
 from language_model.tokenizer import ByteLevelTokenizer
 
-AnyModel: TypeAlias = GPTJ | OtherCausalLM | BulkModel[Any]
+AnyModel: TypeAlias = GPTJ | OtherCausalLM[Any] | BulkModel[Any]
 """A model as it was loaded, or one that does the work of many texts already."""
 
 
@@ -39,5 +40,5 @@ def load_bulk(
         CheckpointError: if a file is missing, damaged, or of a model or vocabulary that cannot be used.
     """
     tokenizer = ByteLevelTokenizer.from_pretrained(directory)
-    load = checkpoint.load if model_type(directory) == "gptj" else OtherCausalLM.from_pretrained
+    load = checkpoint.load if model_type(directory) == "gptj" else load_other
     return as_bulk(load(directory, dtype=dtype, device=device), tokenizer), tokenizer

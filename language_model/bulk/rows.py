@@ -1,4 +1,4 @@
-"""Any other causal language model for many texts at once: whatever transformers loads (``other_models.py``).
+"""Any other causal language model for many texts at once: whatever transformers loads (``other_models``).
 
 The slower path: a text or a branch goes through the model by itself. Still the prompt is computed once, a text's places
 come from one pass, and samples branch off it."""

@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from language_model.causal_lm import CausalLM
-from language_model.gptj import require_room
-from language_model.kv_cache import KVCache
+from language_model.kv_cache import KVCache, require_room
 from language_model.native.packing import PackedModel, Weights
 from language_model.native.quantized import load_quantized, pack_checkpoint
 from language_model.native.step import NativeStep

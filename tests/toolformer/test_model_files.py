@@ -11,8 +11,9 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from language_model import checkpoint, other_models
+from language_model import checkpoint
 from language_model.config import CheckpointError
+from language_model.other_models.loading import load_other
 from services.question_answering.bert import BertConfig
 from services.question_answering.t5 import T5Config
 from services.translation.engine import BUNDLED as TRANSLATION
@@ -133,7 +134,7 @@ def test_a_config_that_is_no_object_gets_a_line(model: Path, text: str) -> None:
 def test_absurd_sizes_of_other_models_get_a_line(tmp_path: Path, fields: dict[str, Any]) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"} | fields))
     with pytest.raises(CheckpointError, match=f"config.json: {next(iter(fields))} is "):
-        other_models.OtherCausalLM.from_pretrained(tmp_path)
+        load_other(tmp_path)
 
 
 @pytest.mark.parametrize("fields", [

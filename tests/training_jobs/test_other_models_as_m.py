@@ -1,4 +1,4 @@
-"""GPT-2 and Llama, as transformers loads them, propose and score calls as the plain way does."""
+"""Other models, as transformers loads them, propose and score calls as the plain way does."""
 
 import math
 from collections.abc import Callable
@@ -10,13 +10,13 @@ import torch
 
 from language_model.bulk.interface import PromptedText, Targets
 from language_model.bulk.loading import load_bulk
-from tests.inference_gateway.test_other_models import gpt2, llama
+from tests.inference_gateway.test_other_models import gpt2, gpt_neox, llama, mistral
 from tests.support.vocabularies import save_small_tokenizer, small_tokenizer
 
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("make", [gpt2, llama])
+@pytest.mark.parametrize("make", [gpt2, llama, mistral, gpt_neox])
 def test_a_checkpoint_directory_reads_and_scores(make: Callable[[], Any], tmp_path: Path) -> None:
     torch.manual_seed(0)
     theirs = make().eval()
