@@ -27,7 +27,7 @@ from language_model.graphs import DecodeGraphs
 from language_model.native.compiled import CompiledGPTJ
 from language_model.native.library import Unavailable
 from language_model.native.packing import Weights
-from language_model.other_models.loading import load_other
+from language_model.other_models.from_transformers import load_other
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
 

@@ -14,7 +14,7 @@ from language_model.bulk.rows import BulkRows
 from language_model.config import model_type
 from language_model.gptj import GPTJ
 from language_model.other_models.base import OtherCausalLM
-from language_model.other_models.loading import load_other
+from language_model.other_models.from_transformers import load_other
 from language_model.tokenizer import ByteLevelTokenizer
 
 AnyModel: TypeAlias = GPTJ | OtherCausalLM[Any] | BulkModel[Any]

@@ -1,7 +1,7 @@
 """Any other causal language model for many texts at once: whatever transformers loads (``other_models``).
 
-The slower path: a text or a branch goes through the model by itself. Still the prompt is computed once, a text's places
-come from one pass, and samples branch off it."""
+A text is read by itself, but the prompt is computed once, a text's places come from one pass, and samples branch off
+it, all branches of a place at once where the model takes rows together."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ from language_model.causal_lm import C, CausalLM
 
 _SIDE_ROWS: Final = 16
 """Samples of a place that are continued side by side."""
+
+_SAMPLE_TOKENS: Final = 1_024
+"""Tokens of the longest sample. A row's length is chosen before the first: on a GPU all of it is taken at once."""
 
 
 class BulkRows(Generic[C]):
@@ -77,7 +80,8 @@ class RowsReading(Generic[C]):
         self._owner, self._opening = owner, opening
         self._before, self._side = len(prompt), len(texts)
         model = owner.model
-        self._cache = model.new_cache(len(texts) + _SIDE_ROWS)
+        longest = len(prompt) + max((len(text.ids) for text in texts), default=0) + _SAMPLE_TOKENS
+        self._cache = model.new_cache(len(texts) + _SIDE_ROWS, min(longest, model.max_positions))
         self.log_probabilities: list[list[float]] = []
         for row, text in enumerate(texts):
             if row:

@@ -112,7 +112,8 @@ class _Step:
         found, start = [], 0
         for run, (mask, causal) in zip(self._runs, self._sights[window], strict=True):
             rows, tokens = run.where.columns.shape
-            of_run = queries[:, start : start + rows * tokens].unflatten(1, (rows, tokens)).transpose(0, 1)
+            of_run = queries[:, start : start + rows * tokens]
+            of_run = of_run.reshape(-1, rows, tokens, of_run.shape[-1]).transpose(0, 1)
             start += rows * tokens
             cached_keys, cached_values = self._cache.read(layer, run.where.rows, run.where.length)
             shared = of_run.shape[1] // cached_keys.shape[1]
@@ -133,7 +134,7 @@ def _attend(
     query: Tensor,
     key: Tensor,
     value: Tensor,
-    attention_mask: None,
+    _mask: None,
     *,
     step_of_rows: _Step,
     scaling: float | None = None,

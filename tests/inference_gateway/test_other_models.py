@@ -14,7 +14,7 @@ from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest, Finished, TextDelta
 from inference_gateway.engine.limits import EngineLimits
 from language_model.config import CheckpointError
-from language_model.other_models.loading import load_other, wrap
+from language_model.other_models.from_transformers import load_other, wrap
 from language_model.other_models.one_by_one import DynamicRows, OneByOne
 from language_model.other_models.together import Together
 from tests.inference_gateway.test_engine_schedules import assert_all_happened, check

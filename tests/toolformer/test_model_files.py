@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from language_model import checkpoint
 from language_model.config import CheckpointError
-from language_model.other_models.loading import load_other
+from language_model.other_models.from_transformers import load_other
 from services.question_answering.bert import BertConfig
 from services.question_answering.t5 import T5Config
 from services.translation.engine import BUNDLED as TRANSLATION

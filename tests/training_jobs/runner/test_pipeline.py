@@ -166,7 +166,7 @@ def test_one_command_makes_the_same_and_a_second_round_adds_calls_to_it(whole: W
     lines = [json.loads(line) for line in (whole.run / "corpus" / "A.jsonl").read_text().splitlines()]
     texts.write_text("".join(json.dumps({key: line[key] for key in ("id", "text", "date")}) + "\n" for line in lines))
     run, model = whole.root / "one-command", str(whole.root / "model")
-    command = [str(texts), "--run", str(run), "--model", model, "--chunk", "3"]
+    command = [str(texts), "--run", str(run), "--model", model, "--chunk", "3", "--unchecked"]
     said = whole.do("training_jobs.pipeline", command)
     assert "texts with such a call, by tool" in said
     # The source's name is part of a document; calls and gains are the same.
