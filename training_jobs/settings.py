@@ -1,4 +1,4 @@
-"""The settings of a job as one frozen dataclass, from which its options and the digest of its run are derived.
+"""The settings of a job as one frozen dataclass, from which its options are derived.
 
 A field made by `setting` is an option: its name, type and default are written once, in the dataclass.
 """
