@@ -67,7 +67,9 @@ def dockerfile(image: str) -> Path:
 
 def test_every_dockerfile_is_looked_at() -> None:
     assert {dockerfile(image) for image in IMAGES} == {
-        path for room in ("inference_gateway", "services", "training_jobs") for path in (ROOT / room).rglob("Dockerfile")
+        path
+        for room in ("inference_gateway", "services", "training_jobs")
+        for path in (ROOT / room).rglob("Dockerfile")
     }
 
 
