@@ -14,8 +14,6 @@ import argparse
 import asyncio
 import itertools
 import json
-import random
-import statistics
 import tempfile
 import time
 from collections.abc import Sequence
@@ -26,16 +24,15 @@ import torch
 
 from benchmarks import wide
 from benchmarks.reports import RESULTS, write_report
+from benchmarks.resume import resume_cost
 from benchmarks.serving.gateway import endless
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.core import CallStarted, CompletionRequest, Finished
+from inference_gateway.core import CompletionRequest, Finished
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.stats import StepTimes
 from language_model import checkpoint
 from language_model.native.step import NativeStep
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import splice_result
-from toolformer.tools import ToolRegistry
 
 PEERS = ("engine", "ctranslate2", "transformers")
 PROMPTS = (
@@ -97,42 +94,6 @@ def ctranslate2_rate(generator: Any, vocabulary: list[str], batch: Sequence[list
     return made / seconds
 
 
-async def resume_cost(backend: LocalBackend, observed: list[StepTimes], streams: int, calls: int) -> dict[str, float]:
-    """Milliseconds from the tool's answer to the next token, beside a decode step, while ``streams`` - 1 others decode.
-    Answers come after 2 to 12 ms, so at any moment of a step. ``observed`` is where the backend reports its times."""
-    tool_seconds = random.Random(0)
-    tools = {"Calculator": ToolRegistry.load(files=[], environ={}).get("Calculator")}
-    tokenizer = backend.tokenizer
-    result = splice_result("408", tokenizer, max_tokens=32)
-    assert result is not None
-    asking = CompletionRequest(tuple(tokenizer.encode(PROMPTS[0])), max_tokens=48, tools=("Calculator",))
-    stop = asyncio.Event()
-
-    async def background(ids: list[int]) -> None:
-        while not stop.is_set():
-            async for _ in backend.open(CompletionRequest(tuple(ids), max_tokens=200), {}):
-                pass
-
-    observed.clear()
-    others = [asyncio.create_task(background(ids)) for ids in prompts(tokenizer, streams - 1)]
-    for _ in range(calls):
-        session, answered = backend.open(asking, tools), False
-        async for action in session:
-            if answered:
-                break  # the call's text, which is reported once the next token is chosen
-            if isinstance(action, CallStarted):
-                await asyncio.sleep(tool_seconds.uniform(0.002, 0.012))
-                answered = True
-                session.splice(result)
-        session.close()
-    stop.set()
-    await asyncio.gather(*others)
-    return {
-        "resume_ms_p50": 1_000 * statistics.median(time for times in observed for time in times.resumed),
-        "decode_step_ms_p50": 1_000 * statistics.median(time for times in observed for time in times.between),
-    }
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", type=Path, default=Path("models/gptj-tools"))
@@ -188,11 +149,12 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         best = [best_of(rounds, streams) for streams in options.streams]
         show(best)
         resumes = []
+        asking = CompletionRequest(tuple(tokenizer.encode(PROMPTS[0])), max_tokens=48, tools=("Calculator",))
         print(f"\n{'streams':>8} {'resume ms':>10} {'decode step ms':>15} {'resume in steps':>16}   p50")
         for streams in options.streams:
-            cost = await resume_cost(backend, observed, streams, 30)
+            cost = await resume_cost(backend, observed, asking, prompts(tokenizer, streams - 1), 30)
             resumes.append({"streams": streams, **cost})
-            resume, step = cost.values()
+            resume, step = cost["resume_ms_p50"], cost["decode_step_ms_p50"]
             print(f"{streams:>8} {resume:>10.2f} {step:>15.2f} {resume / step:>16.2f}")
         await backend.stop()
     return {

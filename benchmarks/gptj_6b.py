@@ -3,7 +3,7 @@
     python -m benchmarks.gptj_6b --scratch DIR [--to int8] [--tokenizer FOLDER] [--keep]
 
 Makes a checkpoint of random weights in the published format (12 GB in DIR, in shards, as float16), quantizes it and
-starts a gateway on what came of it, each in a process of its own whose peak memory is read when it ends. As the
+starts a gateway on what came of it; the last two in processes of their own. The peak memory of each is read. As the
 weights are random, those of the head make an opening, a closing parenthesis and an arrow likely, so that calls come;
 ``frequency_penalty`` makes them take turns. The tool takes a second. ``--tokenizer`` is a folder with GPT-2's
 tokenizer.json; the bundled model's does as well."""
@@ -37,6 +37,9 @@ from language_model.tokenizer import ByteLevelTokenizer
 TOOL_SECONDS = 1.0
 LONG_PROMPT = 1_000
 """Tokens of each of the eight sequences in the largest load."""
+
+CACHE_MIB = 4_096
+"""Of keys and values: 9,362 tokens of GPT-J-6B in bfloat16."""
 
 
 def make_checkpoint(folder: Path, tokenizer: Path, config: GPTJConfig) -> None:
@@ -88,8 +91,11 @@ def quantize(model: Path, target: Path, to: str) -> dict[str, float]:
     began = time.perf_counter()
     command = [sys.executable, "-m", "language_model.native.quantize", str(model), "--to", to, "--out", str(target)]
     subprocess.run(command, check=True)
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1_024
-    return {"seconds": time.perf_counter() - began, "peak MiB": peak}
+    return {"seconds": time.perf_counter() - began, "peak MiB": _peak_mib(resource.RUSAGE_CHILDREN)}
+
+
+def _peak_mib(whose: int) -> float:
+    return resource.getrusage(whose).ru_maxrss / 1_024
 
 
 async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
@@ -99,6 +105,9 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
         "TOOLFORMER_GATEWAY_DTYPE": to,
         "TOOLFORMER_GATEWAY_PORT": "0",
         "TOOLFORMER_GATEWAY_MAX_SEQUENCES": "8",
+        "TOOLFORMER_GATEWAY_CACHE_MIB": str(CACHE_MIB),
+        "TOOLFORMER_GATEWAY_COMPLETION_TIMEOUT": "3600",
+        "TOOLFORMER_GATEWAY_DRAIN_SECONDS": "600",
     }
     figures: dict[str, Any] = {}
     began = time.perf_counter()
@@ -117,6 +126,10 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
                 answer: dict[str, Any] = response.json()
                 return answer
 
+            async def metric(name: str) -> float:
+                lines = (await http.get("/metrics")).text.splitlines()
+                return float(next(line for line in lines if line.startswith(f"toolformer_{name} ")).split()[1])
+
             forced: dict[str, Any] = {"max_calls": 2, "frequency_penalty": 2, "max_tokens": 64}
             for streams in (1, 8):
                 began = time.perf_counter()
@@ -128,6 +141,9 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
             calls = [call for answer in answers for call in answer["choices"][0]["tool_calls"]]
             figures["calls answered"] = sum(call["output"] is not None for call in calls)
             figures["8 streams with calls, s"] = time.perf_counter() - began
+            for what in ("resume", "inter_token"):
+                total, count = [await metric(f"{what}_latency_seconds_{part}") for part in ("sum", "count")]
+                figures[f"{what}, mean ms"] = 1_000 * total / count
             long = [f"{n} " + "word " * (LONG_PROMPT - 1) for n in range(8)]
             began = time.perf_counter()
             answers = await asyncio.gather(*(ask(text, max_calls=0, max_tokens=32) for text in long))
@@ -138,13 +154,12 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
             await asyncio.sleep(2)
             leaving.cancel()
             began = time.perf_counter()
-            while "toolformer_num_requests_running 0.0" not in (await http.get("/metrics")).text:
+            while await metric("num_requests_running"):
                 assert time.perf_counter() - began < 60, "a sequence is left running"
                 await asyncio.sleep(0.01)
             figures["a client that left is let go after, s"] = time.perf_counter() - began
-            metrics = (await http.get("/metrics")).text.splitlines()
-            recomputed = next(line for line in metrics if line.startswith("toolformer_recomputed_tokens_total "))
-            figures["recomputed tokens"] = float(recomputed.split()[1])
+            figures["recomputed tokens"] = await metric("recomputed_tokens_total")
+            figures["preemptions"] = await metric("num_preemptions_total")
             draining = asyncio.create_task(ask("Until the end", max_calls=0))
             await asyncio.sleep(1)
             os.kill(gateway.process, 15)
@@ -163,10 +178,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     model, target = options.scratch / "gpt-j-6b", options.scratch / f"gpt-j-6b-{options.to}"
+    report: dict[str, Any] = {"to": options.to, "layers": options.layers}
     if not model.exists():
-        config = GPTJConfig(**(asdict(GPTJConfig()) | {"n_layer": options.layers}))
-        make_checkpoint(model, options.tokenizer, config)
-    report = {"to": options.to, "layers": options.layers, "quantize": quantize(model, target, options.to)}
+        began = time.perf_counter()
+        make_checkpoint(model, options.tokenizer, GPTJConfig(**(asdict(GPTJConfig()) | {"n_layer": options.layers})))
+        report["make"] = {"seconds": time.perf_counter() - began, "peak MiB": _peak_mib(resource.RUSAGE_SELF)}
+    report["quantize"] = quantize(model, target, options.to)
     report["size MiB"] = sum(path.stat().st_size for path in target.rglob("*")) / 2**20
     report |= asyncio.run(serve(target, options.to, options.tokens))
     print(json.dumps(report, indent=2))

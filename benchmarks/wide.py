@@ -1,7 +1,8 @@
 """Decoding and reading prompts at GPT-J-6B's width, where the weights fit into no cache; ``decode.py --width`` runs it.
 
 Random weights in the published format, 805 million of them with four layers of 4,096. The engine computes with each of
-its forms of weights, CTranslate2 in float32 and int8; peers take turns, and the best round of each counts."""
+its forms of weights, CTranslate2 in float32 and int8; peers take turns, and the best round of each counts. Then what a
+resume costs each form, its call forced by ``logit_bias``."""
 
 from __future__ import annotations
 
@@ -23,10 +24,12 @@ import numpy as np
 import torch
 
 from benchmarks.reports import memory_mib
+from benchmarks.resume import resume_cost
 from benchmarks.serving.gateway import endless
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.core import CompletionRequest, Finished
+from inference_gateway.core import CompletionRequest, Finished, SamplingParams
 from inference_gateway.engine.limits import EngineLimits
+from inference_gateway.engine.stats import StepTimes
 from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
@@ -37,18 +40,23 @@ from language_model.tokenizer import ByteLevelTokenizer
 
 PREFILLS: Final = (512, 1_500)
 PROMPT_TOKENS: Final = 16
+CALLS: Final = 20
+"""Resumes of which the median is taken."""
+
 SCALES: Final = 1 + 4 / 128
 """Bytes that a byte of whole numbers takes with its share of a scale."""
 
 
 @dataclass
 class Peer:
-    """What makes tokens: ``make`` takes prompts and how many tokens each gets."""
+    """What makes tokens: ``make`` takes prompts and how many tokens each gets. ``resume``, of those that can pause,
+    takes how many prompts decode meanwhile."""
 
     name: str
     make: Callable[[Sequence[list[int]], int], Awaitable[None]]
     bytes_a_step: float
     resident_mb: float
+    resume: Callable[[Sequence[list[int]]], Awaitable[dict[str, float]]] | None = None
     best: dict[str, float] = field(default_factory=dict)
 
     async def timed(self, what: str, prompts: Sequence[list[int]], tokens: int, counted: int) -> None:
@@ -76,12 +84,22 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
             await peer.timed(f"{streams} streams", prompts, options.tokens, streams * options.tokens)
         for length, _, peer in itertools.product(PREFILLS, range(options.rounds), peers):
             await peer.timed(f"prompt of {length}", rng.integers(1, 2_000, (1, length)).tolist(), 1, length)
-    show(peers, reading)
+        show(peers, reading)
+        resumes = []
+        print(f"\n{'p50':>20}{'streams':>9}{'resume ms':>11}{'decode step ms':>16}{'in steps':>10}{'recomputed':>12}")
+        for peer, streams in itertools.product(peers, options.streams):
+            if peer.resume is not None:
+                prompts = rng.integers(1, 2_000, (streams - 1, PROMPT_TOKENS)).tolist()
+                cost = await peer.resume(prompts)
+                resumes.append({"peer": peer.name, "streams": streams} | cost)
+                resume, step, recomputed = cost.values()
+                print(f"{peer.name:>20}{streams:>9}{resume:>11.1f}{step:>16.1f}{resume / step:>10.2f}{recomputed:>12}")
     rows = [
         {"peer": peer.name, "resident MiB": peer.resident_mb, "bytes a step": peer.bytes_a_step} | peer.best
         for peer in peers
     ]
-    return {"width": options.width, "layers": options.layers, "reading_bytes_per_s": reading, "rows": rows}
+    table = {"reading_bytes_per_s": reading, "rows": rows, "resume": resumes}
+    return {"width": options.width, "layers": options.layers, **table}
 
 
 def random_checkpoint(folder: Path, model: Path, width: int, layers: int) -> int:
@@ -116,6 +134,8 @@ async def engine(model: Path, weights: Weights, parameters: int) -> Peer:
         max_sequences=32, max_model_len=1_536, reuse_prefixes=False, prefill_tokens=512, cache_tokens=8_192
     )
     backend = endless(LocalBackend(CompiledGPTJ.load(model, weights), tokenizer, "bench", limits))
+    observed: list[StepTimes] = []
+    backend.observe(observed.append)
     await backend.start()
 
     async def one(prompt: list[int], tokens: int) -> None:
@@ -125,11 +145,20 @@ async def engine(model: Path, weights: Weights, parameters: int) -> Peer:
     async def make(prompts: Sequence[list[int]], tokens: int) -> None:
         await asyncio.gather(*(one(prompt, tokens) for prompt in prompts))
 
+    likely = zip((" [", " ->", ")"), (20.0, 21.0, 22.0), strict=True)
+    forced = SamplingParams(
+        frequency_penalty=2, logit_bias=tuple((tokenizer.encode(text)[0], logit) for text, logit in likely)
+    )
+    asking = CompletionRequest((1,) * PROMPT_TOKENS, max_tokens=48, tools=("Calculator",), sampling=forced)
+
+    async def resume(others: Sequence[list[int]]) -> dict[str, float]:
+        return await resume_cost(backend, observed, asking, others, CALLS)
+
     await make([[1] * PROMPT_TOKENS], 2)
     gc.collect()
     size = {Weights.FLOAT32: 4.0, Weights.BFLOAT16: 2.0, Weights.INT8: SCALES, Weights.INT4: SCALES - 0.5}[weights]
     assert weights < Weights.INT8 or folder_of(model, weights).is_dir()
-    return Peer(f"engine {weights.name.lower()}", make, size * parameters, memory_mib("self") - before)
+    return Peer(f"engine {weights.name.lower()}", make, size * parameters, memory_mib("self") - before, resume)
 
 
 def ctranslate2(model: Path, kind: str, parameters: int) -> Peer:

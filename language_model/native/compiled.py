@@ -17,7 +17,7 @@ from language_model.native.step import NativeStep
 
 
 class CompiledGPTJ(CausalLM[KVCache]):
-    """A GPT-J of packed weights, on a processor; keys and values are float32."""
+    """A GPT-J of packed weights, on a processor. Keys and values are float32 where the weights are, else bfloat16."""
 
     def __init__(self, packed: PackedModel) -> None:
         """Take ``packed``'s weights, which are not copied.
@@ -25,7 +25,7 @@ class CompiledGPTJ(CausalLM[KVCache]):
         Raises:
             Unavailable: there is no compiled step here, or not for this model.
         """
-        self.config = packed.config
+        self.config, self._dtype = packed.config, packed.dtype
         self._step = NativeStep(packed)
 
     @classmethod
@@ -54,10 +54,10 @@ class CompiledGPTJ(CausalLM[KVCache]):
 
     @property
     def cache_bytes_per_token(self) -> int:
-        return self.config.n_layer * 2 * self.config.n_embd * torch.float32.itemsize
+        return self.config.n_layer * 2 * self.config.n_embd * self._dtype.itemsize
 
     def new_cache(self, rows: int, max_length: int | None = None) -> KVCache:
-        return KVCache(self.config, rows, max_length or self.config.n_positions)
+        return KVCache(self.config, rows, max_length or self.config.n_positions, dtype=self._dtype)
 
     def prepare(self, cache: KVCache, rows: int) -> None:
         return

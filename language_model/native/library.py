@@ -54,6 +54,7 @@ class CacheStruct(ctypes.Structure):
     """``step.c``'s ``cache``."""
 
     _fields_ = (
+        ("kind", ctypes.c_long),
         ("tokens", ctypes.c_void_p),
         *((name, ctypes.c_long) for name in ("layer_stride", "row_stride", "token_stride")),
     )

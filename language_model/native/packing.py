@@ -137,6 +137,11 @@ class PackedModel:
     layers: Sequence[PackedLayer]
     head: PackedLayer
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the embedding, and of keys and values: float32 where the weights are, else bfloat16."""
+        return self.embedding.dtype
+
 
 def pack_model(model: GPTJ, kind: Weights = Weights.FLOAT32) -> PackedModel:
     """``model``'s weights, packed. In float32 the normalisations' scales and shifts become part of what follows."""

@@ -23,6 +23,7 @@ enum { GROUP = 128 };  /* weights of a column that share a scale, where weights 
 typedef float vec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int ivec __attribute__((vector_size(4 * LANES), aligned(4), may_alias));
 typedef int8_t bytes __attribute__((vector_size(LANES), aligned(1), may_alias));
+typedef uint16_t halves __attribute__((vector_size(2 * LANES), aligned(2), may_alias));
 
 static inline vec load(const float *p) { return *(const vec *)p; }
 static inline void store(float *p, vec v) { *(vec *)p = v; }
@@ -31,6 +32,13 @@ static inline vec all(float x) { return x - (vec){0}; } /* x + 0 would be an add
 static inline vec pick(ivec where, vec a, vec b) { return (vec)((where & (ivec)a) | (~where & (ivec)b)); }
 static inline ivec load_ints(const void *p) { return *(const ivec *)p; }
 static inline ivec all_ints(int x) { return x - (ivec){0}; }
+
+/* bfloat16 as floats, and floats as the nearest bfloat16: of two that are as near, the even one. */
+static inline vec widen(const uint16_t *p) { return (vec)(__builtin_convertvector(*(const halves *)p, ivec) << 16); }
+static inline halves narrow(vec v) {
+    ivec bits = (ivec)v;
+    return __builtin_convertvector((bits + 0x7fff + (bits >> 16 & 1)) >> 16, halves);
+}
 
 /* What a weight is: a float; a bfloat16; a byte that means itself less 128; half a byte that means itself less 8. */
 enum { FLOATS, BFLOATS, BYTES, NIBBLES };

@@ -5,9 +5,11 @@ each layer holds its matrices in the order in which the compiled step reads them
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -47,20 +49,48 @@ def pack_checkpoint(directory: Path, weights: Weights) -> PackedModel:
     return PackedModel(published.config, embedding, layers, head)
 
 
-def quantize(directory: Path, weights: Weights, target: Path | None = None, report: Progress | None = None) -> Path:
+def quantize(
+    directory: Path,
+    weights: Weights,
+    target: Path | None = None,
+    report: Progress | None = None,
+    *,
+    again: bool = True,
+) -> Path:
     """Write the quantized weights of the checkpoint in ``directory`` to ``target``, a folder that is there whole or not
-    at all; by default to :func:`folder_of`. No more than a layer is in memory.
+    at all; by default to :func:`folder_of`. No more than a layer is in memory. Another process that writes them is
+    waited for; without ``again``, what it wrote is left as it is.
 
     Raises:
         CheckpointError: the checkpoint cannot be used, or the files cannot be written.
     """
     target = target or folder_of(directory, weights)
+    try:
+        with _held(target):
+            if again or not target.exists():
+                _write(directory, weights, target, report)
+    except OSError as error:
+        remedy = "make room or correct the rights, or write them elsewhere: toolformer quantize MODEL --out FOLDER"
+        raise CheckpointError(f"quantized weights cannot be written to {target}: {error}; {remedy}") from error
+    return target
+
+
+@contextlib.contextmanager
+def _held(target: Path) -> Iterator[None]:
+    """Hold ``target`` against other processes that write it; waits for its turn. A killed process holds nothing."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with target.with_name(f"{target.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _write(directory: Path, weights: Weights, target: Path, report: Progress | None) -> None:
     partial = target.with_name(f"{target.name}.partial")
     published = Published(directory)
     files = published.config.n_layer + 1
     try:
         shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
+        partial.mkdir()
         for number in range(published.config.n_layer):
             _save(_tensors(_packed_block(published, number, weights)), partial / _name(number), directory)
             if report is not None:
@@ -72,14 +102,10 @@ def quantize(directory: Path, weights: Weights, target: Path | None = None, repo
         record(partial)
         shutil.rmtree(target, ignore_errors=True)
         partial.replace(target)
-    except OSError as error:
-        remedy = "make room or correct the rights, or write them elsewhere: toolformer quantize MODEL --out FOLDER"
-        raise CheckpointError(f"quantized weights cannot be written to {target}: {error}; {remedy}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     if report is not None:
         report(files, files)
-    return target
 
 
 def load_quantized(directory: Path, weights: Weights) -> PackedModel:
@@ -91,7 +117,7 @@ def load_quantized(directory: Path, weights: Weights) -> PackedModel:
     """
     folder, config = folder_of(directory, weights), GPTJConfig.load(directory)
     if not folder.exists():
-        quantize(directory, weights)
+        quantize(directory, weights, again=False)
     about = _read_about(folder)
     again = f"make them again: toolformer quantize {directory} --to {weights.name.lower()}"
     if (about.get("format"), about.get("group"), about.get("weights")) != (_FORMAT, GROUP, weights.name.lower()):

@@ -27,11 +27,30 @@ typedef struct {
     layer head; /* without `out` */
 } model;
 
-/* Where a step's tokens go: keys and then values of a token lie together. Strides count floats. */
+/* Where a step's tokens go: keys and then values of a token lie together, FLOATS or BFLOATS. Strides count these. */
 typedef struct {
-    float *tokens;
+    long kind;
+    void *tokens;
     long layer_stride, row_stride, token_stride;
 } cache;
+
+/* Put `count` numbers into the cache, from its number `at` on; `count` is whole vectors. */
+static void keep(const cache *c, long at, const float *x, long count) {
+    if (c->kind == FLOATS) memcpy((float *)c->tokens + at, x, count * sizeof(float));
+    else
+        for (long i = 0; i < count; i += LANES) *(halves *)((uint16_t *)c->tokens + at + i) = narrow(load(x + i));
+}
+
+/* `width` numbers of each of up to LANES tokens, from number `at` of the cache on: where they lie, or widened in
+   `aside` [LANES, width]. `stride` becomes what is between two tokens. */
+static const float *kept_floats(const cache *c, long at, long tokens, long width, float *aside, long *stride) {
+    *stride = c->kind == FLOATS ? c->token_stride : width;
+    if (c->kind == FLOATS) return (const float *)c->tokens + at;
+    for (long t = 0; t < tokens; t++)
+        for (long i = 0; i < width; i += LANES)
+            store(aside + t * width + i, widen((const uint16_t *)c->tokens + at + t * c->token_stride + i));
+    return aside;
+}
 
 static inline float sum_lanes(vec v) {
     float parts[LANES];
@@ -142,24 +161,28 @@ typedef struct {
 enum { RUN = 8 };
 
 /* The attention of `heads` heads for the tokens of a run, each over its row's tokens up to itself. `queries` and `out`
-   are those of the first token and head, a token `query_stride` or `out_stride` floats behind the other; `keys` are
-   the first head's of the row's first token, and a token's values lie `values_at` behind its keys. `scores` is [count,
-   heads, whole vectors]. A block of tokens is read for all heads before the next, as it lies in memory. */
-static void attend(const run *r, long heads, long width, const float *queries, long query_stride, const float *keys,
-                   long values_at, long stride, float *scores, float *out, long out_stride) {
-    long longest = r->position + r->count, room = (longest + LANES - 1) / LANES * LANES;
+   are those of the first token and head, a token `query_stride` or `out_stride` floats behind the other; `keys` is
+   where in the cache the first head's of the row's first token are, and a token's values are `values_at` behind its
+   keys. `scores` is [count, heads, whole vectors], `aside` [LANES, width]. A block of tokens is read for all heads
+   before the next, as it lies in memory. */
+static void attend(const run *r, long heads, long width, const float *queries, long query_stride, const cache *c,
+                   long keys, long values_at, float *scores, float *aside, float *out, long out_stride) {
+    long longest = r->position + r->count, room = (longest + LANES - 1) / LANES * LANES, stride;
     float scale = 1.0f / sqrtf((float)width);
     for (long t = 0; t < longest; t += LANES)
-        for (long head = 0; head < heads; head++)
+        for (long head = 0; head < heads; head++) {
+            long tokens = longest - t < LANES ? longest - t : LANES;
+            const float *from =
+                kept_floats(c, keys + t * c->token_stride + head * width, tokens, width, aside, &stride);
             for (long i = 0; i < r->count; i++) {
                 const float *query = queries + i * query_stride + head * width;
-                const float *from = keys + t * stride + head * width;
                 long left = r->position + i + 1 - t;
                 if (left <= 0) continue;
                 vec s = left < LANES ? score(query, from, stride, width, left)
                                      : score(query, from, stride, width, LANES);
                 store(scores + (i * heads + head) * room + t, scale * s);
             }
+        }
     for (long i = 0; i < r->count; i++) {
         long length = r->position + i + 1, whole = (length + LANES - 1) / LANES * LANES;
         for (long head = 0; head < heads; head++) {
@@ -180,18 +203,21 @@ static void attend(const run *r, long heads, long width, const float *queries, l
         memset(out + i * out_stride, 0, heads * width * sizeof(float));
     }
     for (long t = 0; t < longest; t += LANES)
-        for (long head = 0; head < heads; head++)
+        for (long head = 0; head < heads; head++) {
+            long tokens = longest - t < LANES ? longest - t : LANES;
+            const float *values =
+                kept_floats(c, keys + values_at + t * c->token_stride + head * width, tokens, width, aside, &stride);
             for (long i = 0; i < r->count; i++) {
                 const float *shares = scores + (i * heads + head) * room + t;
-                const float *values = keys + t * stride + values_at + head * width;
                 float *to = out + i * out_stride + head * width;
-                long left = r->position + i + 1 - t, tokens = left < LANES ? left : LANES;
+                long left = r->position + i + 1 - t, seen = left < LANES ? left : LANES;
                 for (long j = 0; j < width && left > 0; j += LANES) {
                     vec total = load(to + j);
-                    for (long k = 0; k < tokens; k++) total += shares[k] * load(values + k * stride + j);
+                    for (long k = 0; k < seen; k++) total += shares[k] * load(values + k * stride + j);
                     store(to + j, total);
                 }
             }
+        }
 }
 
 static long padded(long size) { return (size + PANEL - 1) / PANEL * PANEL; }
@@ -201,8 +227,8 @@ static long padded(long size) { return (size + PANEL - 1) / PANEL * PANEL; }
 typedef struct {
     const model *m;
     const cache *c;
-    const float *kept;
     const run *runs;
+    long layer_at; /* where in the cache the layer begins */
     const float *in;
     float *mid, *scores;
     long in_stride, mid_stride, scores_stride, parts;
@@ -215,10 +241,10 @@ static void finish_middle(void *work, long index, int who) {
     long part = index % w->parts, width = m->head_width;
     long head = part * m->heads / w->parts, heads = (part + 1) * m->heads / w->parts - head;
     const float *from = w->in + r->first * w->in_stride;
-    const float *keys = w->kept + r->row * w->c->row_stride + head * width;
-    float *to = w->mid + r->first * w->mid_stride;
-    attend(r, heads, width, from + head * width, w->in_stride, keys, m->width, w->c->token_stride,
-           w->scores + who * w->scores_stride, to + head * width, w->mid_stride);
+    float *to = w->mid + r->first * w->mid_stride, *scores = w->scores + who * w->scores_stride;
+    attend(r, heads, width, from + head * width, w->in_stride, w->c,
+           w->layer_at + r->row * w->c->row_stride + head * width, m->width, scores,
+           scores + w->scores_stride - LANES * width, to + head * width, w->mid_stride);
     for (long i = 0; i < r->count && part == 0; i++, from += w->in_stride, to += w->mid_stride)
         for (long j = 0; j < m->inner; j += LANES) store(to + m->width + j, gelu(load(from + 3 * m->width + j)));
 }
@@ -240,15 +266,18 @@ static void embed(const model *m, long id, float *out) {
     if (m->embedding_kind == FLOATS) memcpy(out, (const float *)m->embedding + id * m->width, m->width * sizeof(float));
     else {
         const uint16_t *from = (const uint16_t *)m->embedding + id * m->width;
-        for (long i = 0; i < m->width; i++) ((uint32_t *)out)[i] = (uint32_t)from[i] << 16;
+        for (long i = 0; i < m->width; i += LANES) store(out + i, widen(from + i));
     }
 }
+
+/* Floats that a member of the team needs for attention. */
+static long scores_size(const model *m, long length) { return RUN * m->heads * padded(length) + LANES * m->head_width; }
 
 /* Floats of scratch that a step of `tokens` tokens over rows of up to `length` tokens needs. */
 long scratch_size(const model *m, long tokens, long length) {
     long width = padded(m->width), in = padded(3 * m->width + m->inner);
     long groups = (m->width + m->inner + GROUP - 1) / GROUP;
-    return tokens * (2 * width + in + m->width + m->inner) + (1 + MOST_HELPERS) * RUN * m->heads * padded(length) +
+    return tokens * (2 * width + in + m->width + m->inner) + (1 + MOST_HELPERS) * scores_size(m, length) +
            whole_size(tokens, groups * GROUP);
 }
 
@@ -260,26 +289,24 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
     long mid_width = width + m->inner;
     float *x = scratch, *normed = x + tokens * wide, *in = normed + tokens * wide;
     float *mid = in + tokens * in_width, *scores = mid + tokens * mid_width;
-    float *whole = scores + (1 + MOST_HELPERS) * RUN * m->heads * padded(length);
+    float *whole = scores + (1 + MOST_HELPERS) * scores_size(m, length);
     run runs[tokens];
     long n_runs = make_runs(tokens, rows, positions, runs);
-    middle mine = {m, c, 0, runs, in, mid, scores, in_width, mid_width, RUN * m->heads * padded(length),
+    middle mine = {m, c, runs, 0, in, mid, scores, in_width, mid_width, scores_size(m, length),
                    n_runs == 1 && m->heads > 1 ? 2 : 1};
 
     int together = gather();
     for (long i = 0; i < tokens; i++) embed(m, ids[i], x + i * wide);
     for (long number = 0; number < m->layers; number++) {
         const layer *l = m->layers_of + number;
-        float *kept = c->tokens + number * c->layer_stride;
+        mine.layer_at = number * c->layer_stride;
         for (long i = 0; i < tokens; i++) normalise(x + i * wide, width, m->epsilon, l, normed + i * wide);
         multiply(together, tokens, normed, wide, &l->in, 0, in, in_width, whole);
         for (long i = 0; i < tokens; i++) {
             float *qkv = in + i * in_width;
             rotate(qkv, 2 * m->heads, m->head_width, m->rotated, m->rotations + positions[i] * m->rotated);
-            memcpy(kept + rows[i] * c->row_stride + positions[i] * c->token_stride, qkv + width,
-                   2 * width * sizeof(float));
+            keep(c, mine.layer_at + rows[i] * c->row_stride + positions[i] * c->token_stride, qkv + width, 2 * width);
         }
-        mine.kept = kept;
         share(together, n_runs * mine.parts, finish_middle, &mine);
         multiply(together, tokens, mid, mid_width, &l->out, 1, x, wide, whole);
     }

@@ -27,6 +27,9 @@ _LANES: Final = 16
 _AT_ONCE: Final = 64
 """Tokens computed together: enough to use each weight often while it is near, few enough to stay near themselves."""
 
+_KINDS: Final = {torch.float32: Weights.FLOAT32, torch.bfloat16: Weights.BFLOAT16}
+"""Of the embedding, and of keys and values."""
+
 _MOST_THREADS: Final = 4
 """Of the threads that torch may use: tasks of a few microseconds are not worth sharing with more."""
 
@@ -55,11 +58,10 @@ class NativeStep(Stepper):
         self._packed = packed
         self._rotations = torch.view_as_real(rotation_table(config)).contiguous()
         self._layer_structs = (library.LayerStruct * config.n_layer)(*map(_layer, packed.layers))
-        halves = packed.embedding.dtype == torch.bfloat16
         self._model = library.ModelStruct(
             *(config.n_layer, config.n_embd, config.n_head, config.head_dim, config.rotary_dim),
             *(padded_size(config.inner_dim, PANEL), padded_size(config.vocab_size, PANEL), config.layer_norm_epsilon),
-            *(Weights.BFLOAT16 if halves else Weights.FLOAT32, packed.embedding.data_ptr()),
+            *(_KINDS[packed.embedding.dtype], packed.embedding.data_ptr()),
             *(self._rotations.data_ptr(), ctypes.addressof(self._layer_structs), _layer(packed.head)),
         )
         self._at = ctypes.addressof(self._model)
@@ -140,11 +142,11 @@ class NativeStep(Stepper):
         if known is None or known.cache() is not cache:
             tokens = cache.tokens
             kept = (self._model.layers, 2 * self._model.heads, self._model.head_width)
-            fits = (tokens.shape[0], *tokens.shape[3:]) == kept and tokens.dtype == torch.float32
+            fits = (tokens.shape[0], *tokens.shape[3:]) == kept and tokens.dtype in _KINDS
             if not fits or not tokens.is_contiguous():
                 raise ValueError("the cache was not made for this model")
             size = self._library.scratch_size(self._at, _AT_ONCE, cache.max_length)
-            structure = library.CacheStruct(tokens.data_ptr(), *tokens.stride()[:3])
+            structure = library.CacheStruct(_KINDS[tokens.dtype], tokens.data_ptr(), *tokens.stride()[:3])
             known = self._known.cache = _Known(weakref.ref(cache), structure, torch.empty(size))
         return ctypes.addressof(known.structure), known.scratch.data_ptr()
 

@@ -12,10 +12,12 @@ from language_model.kv_cache import KVCache
 from tests.support.models import SMALL
 
 
-def test_rows_hold_what_was_put_there() -> None:
-    cache, rng = KVCache(SMALL, 4, 64), random.Random(0)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_rows_hold_what_was_put_there(dtype: torch.dtype) -> None:
+    cache, rng = KVCache(SMALL, 4, 64, dtype=dtype), random.Random(0)
     expected: list[list[float]] = [[] for _ in range(4)]
-    for number in range(400):
+    for step in range(400):
+        number = step % 256  # bfloat16 has no more whole numbers in a row
         row, other = rng.randrange(4), rng.randrange(4)
         match rng.randrange(4):
             case 0 if len(expected[row]) < 64:

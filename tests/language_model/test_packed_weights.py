@@ -2,8 +2,11 @@
 computes plainly; the files of quantized ones."""
 
 import copy
+import fcntl
 import json
 import shutil
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,10 +17,12 @@ from torch import Tensor, nn
 from language_model import checkpoint
 from language_model.config import CheckpointError, GPTJConfig
 from language_model.gptj import GPTJ
+from language_model.kv_cache import KVCache
 from language_model.native import library, quantized
 from language_model.native.compiled import CompiledGPTJ
 from language_model.native.packing import GROUP, PANEL, Matrix, Weights, pack, pack_model
 from language_model.native.quantize import main as quantize_command
+from language_model.native.step import NativeStep
 from tests.support.models import random_model
 
 CONFIG = GPTJConfig(97, 192, 128, 2, 4, rotary_dim=16, n_inner=200, bos_token_id=0, eos_token_id=0)
@@ -62,6 +67,19 @@ def whole_rows(x: Tensor) -> Tensor:
     return (numbers * (highest / 127)).view_as(filled)[..., :depth]
 
 
+Projected = tuple[Tensor, Tensor, Tensor]
+
+
+def rounding(project: Callable[[Tensor, Tensor], Projected]) -> Callable[[Tensor, Tensor], Projected]:
+    """``Block.project`` with keys and values as a cache of bfloat16 keeps them."""
+
+    def rounded(normed: Tensor, rotations: Tensor) -> Projected:
+        queries, keys, values = project(normed, rotations)
+        return queries, keys.bfloat16().float(), values.bfloat16().float()
+
+    return rounded
+
+
 class Plain(nn.Module):
     """A linear layer of what a matrix stands for; of whole numbers it takes rows as whole numbers."""
 
@@ -74,7 +92,8 @@ class Plain(nn.Module):
 
 
 def plain(model: GPTJ, kind: Weights) -> GPTJ:
-    """``model`` on torch, of the weights that ``kind`` leaves of its own."""
+    """``model`` on torch, of the weights that ``kind`` leaves of its own, with what its cache leaves of keys and
+    values."""
     if kind == Weights.FLOAT32:
         return model
     packed, config = pack_model(model, kind), model.config
@@ -84,6 +103,7 @@ def plain(model: GPTJ, kind: Weights) -> GPTJ:
     for block, layer in zip(model.layers(), packed.layers, strict=True):
         assert layer.out is not None
         into, out = unpack(layer.into), unpack(layer.out)
+        block.project = rounding(block.project)  # type: ignore[method-assign]
         block.qkv_proj = Plain(into[: 3 * width], None, kind)  # type: ignore[assignment]
         block.fc_in = Plain(into[3 * width : 3 * width + inner], block.fc_in.bias, kind)  # type: ignore[assignment]
         block.out_proj = Plain(out[:, :width], None, kind)  # type: ignore[assignment]
@@ -124,6 +144,8 @@ def test_logits_and_cache_equal_torchs(kind: Weights) -> None:
     rows, lengths = [8, 0, 5, 3, 1, 2, 4, 6, 7], [100, 1, 2, 3, 4, 30, 5, 6, 7]
     ids = [torch.randint(97, (length,), generator=generator).tolist() for length in lengths]
     cache = fast.new_cache(9)
+    assert cache.tokens.dtype == (torch.float32 if kind == Weights.FLOAT32 else torch.bfloat16)
+    assert fast.cache_bytes_per_token == cache.tokens[:, 0, 0].nbytes
     got = fast.extend(cache, rows, ids)
     for row, text, logits in zip(rows, ids, got, strict=True):
         want = slow.forward(torch.tensor([text]))[0]
@@ -147,6 +169,20 @@ def test_the_bits_depend_on_nothing_else(kind: Weights) -> None:
     model.extend(pieces, [2], [text[50:70]])
     pieces.cut(2, 60)
     assert torch.equal(alone, model.extend(pieces, [0, 2], [[1], text[60:]])[1])
+    pieces.copy(2, 0, 80)
+    pieces.swap(0, 1)
+    assert torch.equal(alone, model.extend(pieces, [1], [text[80:]])[0])
+
+
+def test_keys_and_values_are_rounded_to_the_nearest_bfloat16() -> None:
+    step = NativeStep(pack_model(random_model(CONFIG, spread=0.1)))
+    exact, halves = KVCache(CONFIG, 1, 192), KVCache(CONFIG, 1, 192, dtype=torch.bfloat16)
+    text = torch.randint(97, (192,), generator=torch.Generator().manual_seed(2)).tolist()
+    for cache in (exact, halves):
+        step.extend(cache, [0], [text])
+    # the first layer's: those of later layers already come of the rounded ones
+    assert torch.equal(halves.tokens[0], exact.tokens[0].bfloat16())
+    assert not torch.equal(halves.tokens[0].float(), exact.tokens[0])
 
 
 def saved(folder: Path, dtype: torch.dtype = torch.float32) -> Path:
@@ -238,11 +274,24 @@ def test_a_folder_cut_short_is_made_again(tmp_path: Path) -> None:
     assert not (tmp_path / "int8.partial").exists()
 
 
+def test_what_another_process_writes_is_waited_for(tmp_path: Path) -> None:
+    folder = saved(tmp_path) / "int8"
+    with (tmp_path / "int8.lock").open("w") as lock, ThreadPoolExecutor(1) as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        loading = pool.submit(CompiledGPTJ.load, tmp_path, Weights.INT8)
+        theirs = quantized.quantize(saved(tmp_path / "elsewhere"), Weights.INT8)
+        theirs.rename(folder)
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        made_at = (folder / "weights.json").stat().st_mtime_ns
+        assert logits_of(loading.result()).isfinite().all()
+    assert (folder / "weights.json").stat().st_mtime_ns == made_at
+
+
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     source, alone = saved(tmp_path / "source"), tmp_path / "alone"
     assert quantize_command([str(source), "--to", "int4", "--out", str(alone)]) == 0
     assert "TOOLFORMER_GATEWAY_DTYPE=int4 toolformer up" in capsys.readouterr().out
-    assert sorted(path.name for path in alone.iterdir()) == ["config.json", "int4"]
+    assert sorted(path.name for path in alone.iterdir()) == ["config.json", "int4", "int4.lock"]
     CompiledGPTJ.load(alone, Weights.INT4)
     assert quantize_command([str(alone)]) == 1
     assert "holds neither model.safetensors nor" in capsys.readouterr().err
