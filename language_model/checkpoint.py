@@ -60,10 +60,13 @@ class Published:
         """All weights with their names."""
         return ((name, self[name]) for name in self._shapes)
 
-    def layer(self, number: int) -> dict[str, Tensor]:
-        """The weights of a block, by their names in it."""
+    def take_layer(self, number: int) -> dict[str, Tensor]:
+        """The weights of a block, by their names in it. They can be asked for once: what of their file is in memory can
+        then be let go."""
         prefix = f"blocks.{number}."
-        return {name.removeprefix(prefix): self[name] for name in self._shapes if name.startswith(prefix)}
+        layer = {name.removeprefix(prefix): self[name] for name in self._shapes if name.startswith(prefix)}
+        self._state = {name: tensor for name, tensor in self._state.items() if not name.startswith(prefix)}
+        return layer
 
     def __getitem__(self, name: str) -> Tensor:
         """One of the weights.

@@ -155,7 +155,7 @@ def _read_about(folder: Path) -> dict[str, Any]:
 def _packed_block(published: Published, number: int, weights: Weights) -> PackedLayer:
     with torch.device("meta"):
         block = Block(published.config)
-    block.load_state_dict(published.layer(number), assign=True)
+    block.load_state_dict(published.take_layer(number), assign=True)
     return pack_block(block, weights)
 
 

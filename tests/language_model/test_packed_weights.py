@@ -103,7 +103,7 @@ def plain(model: GPTJ, kind: Weights) -> GPTJ:
     for block, layer in zip(model.layers(), packed.layers, strict=True):
         assert layer.out is not None
         into, out = unpack(layer.into), unpack(layer.out)
-        block.project = rounding(block.project)  # type: ignore[method-assign]
+        block.project = rounding(block.project)  # type: ignore[method-assign, assignment]
         block.qkv_proj = Plain(into[: 3 * width], None, kind)  # type: ignore[assignment]
         block.fc_in = Plain(into[3 * width : 3 * width + inner], block.fc_in.bias, kind)  # type: ignore[assignment]
         block.out_proj = Plain(out[:, :width], None, kind)  # type: ignore[assignment]
