@@ -9,13 +9,13 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from toolformer.model_files.digests import quick_digest
 from training_jobs.errors import StageError
 from training_jobs.settings import positive
 
-Precision = Literal["float32", "bfloat16", "float16"]
+Precision = Literal["float32", "bfloat16", "float16", "int8", "int4"]
 
 _KEY = "TOOLFORMER_MODEL_SERVER_API_KEY"
 _ON_SERVER = ("config.json", "tokenizer.json", "generation_config.json")
@@ -45,12 +45,14 @@ class ModelChoice:
         """
         if not (self.path / "config.json").is_file():
             raise StageError(f"--model: {self.path} holds no checkpoint (config.json); name a folder that does")
-        files = sorted(path for path in self.path.iterdir() if path.is_file() and not path.name.endswith(".md"))
+        files = sorted(path for path in self.path.iterdir() if path.is_file() and path.suffix not in (".md", ".lock"))
         if self.server is not None:
             told = {path.name: quick_digest(path) for path in files if path.name in _ON_SERVER}
             return {"model": told, "served_as": self.served_as}
+        if not any(path.suffix in (".safetensors", ".bin") for path in files):
+            files += self.path.glob(f"{self.precision}/SHA256SUMS")  # quantized weights without those they are made of
         return {
-            "model": {path.name: quick_digest(path) for path in files},
+            "model": {path.relative_to(self.path).as_posix(): quick_digest(path) for path in files},
             "device": self.device.partition(":")[0],
             "precision": self.precision,
             "threads": self.threads,
@@ -65,15 +67,20 @@ class ModelChoice:
         # Here, not above: the command's options and a stage without a model need no torch.
         import torch
 
-        from language_model.bulk.loading import load_bulk
+        from language_model.bulk.loading import load_bulk, load_quantized_bulk
         from language_model.config import CheckpointError
+        from language_model.native.packing import Weights
         from language_model.tokenizer import ByteLevelTokenizer
 
         torch.set_num_threads(self.threads)
         try:
             if self.server is not None:
                 return self._on_server(self.server), ByteLevelTokenizer.from_pretrained(self.path)
-            loaded: tuple[Any, Any] = load_bulk(self.path, dtype=getattr(torch, self.precision), device=self.device)
+            loaded: tuple[Any, Any]
+            if self.precision in ("int8", "int4"):
+                loaded = load_quantized_bulk(self.path, Weights[self.precision.upper()], self.device)
+            else:
+                loaded = load_bulk(self.path, dtype=getattr(torch, self.precision), device=self.device)
         except (CheckpointError, RuntimeError, AssertionError) as error:
             raise StageError(f"--model: {error}") from error
         return loaded
@@ -119,7 +126,8 @@ def add_model(parser: argparse.ArgumentParser, *, required: bool = True) -> None
     group = parser.add_argument_group("the model")
     group.add_argument("--model", type=Path, required=required, metavar="DIR", help="a Hugging Face checkpoint: M")
     group.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (cpu); under torchrun cuda is one for each")
-    group.add_argument("--precision", choices=("float32", "bfloat16", "float16"), default="float32")
+    what = "of its products (float32); int8 and int4 for GPT-J on a CPU, from what `toolformer quantize` makes"
+    group.add_argument("--precision", choices=get_args(Precision), default="float32", help=what)
     group.add_argument("--threads", type=positive, default=1, help="threads of each worker (1); part of the output")
     group.add_argument(
         "--server", metavar="URL", help=f"ask this vLLM server instead; its key, if any, is in {_KEY}; --model then "

@@ -11,8 +11,11 @@ from language_model import checkpoint
 from language_model.bulk.bulk_gptj import BulkGPTJ
 from language_model.bulk.interface import BulkModel
 from language_model.bulk.rows import BulkRows
-from language_model.config import model_type
+from language_model.config import CheckpointError, model_type
 from language_model.gptj import GPTJ
+from language_model.native.compiled import CompiledGPTJ
+from language_model.native.compiling import Unavailable
+from language_model.native.packing import Weights
 from language_model.other_models.base import OtherCausalLM
 from language_model.other_models.from_transformers import load_other
 from language_model.tokenizer import ByteLevelTokenizer
@@ -42,3 +45,21 @@ def load_bulk(
     tokenizer = ByteLevelTokenizer.from_pretrained(directory)
     load = checkpoint.load if model_type(directory) == "gptj" else load_other
     return as_bulk(load(directory, dtype=dtype, device=device), tokenizer), tokenizer
+
+
+def load_quantized_bulk(directory: Path, weights: Weights, device: str) -> tuple[BulkModel[Any], ByteLevelTokenizer]:
+    """As :func:`load_bulk`, a GPT-J of int8 or int4 weights, from their own files; these are made now if there are
+    none.
+
+    Raises:
+        CheckpointError: as there, or if it is another model or device, or there is no compiled step here.
+    """
+    name = weights.name.lower()
+    if device != "cpu" or model_type(directory) != "gptj":
+        raise CheckpointError(f"precision {name} is for GPT-J in compiled code on a CPU: take bfloat16")
+    tokenizer = ByteLevelTokenizer.from_pretrained(directory)
+    try:
+        model = CompiledGPTJ.load(directory, weights)
+    except Unavailable as why:
+        raise CheckpointError(f"precision {name}: {why}") from None
+    return BulkRows(model, tokenizer.token_bytes, model.config.bos_token_id), tokenizer
