@@ -24,7 +24,9 @@ class VocabularyTokenizer(Tokenizer, Protocol):
 
 
 class PromptTokenizer(VocabularyTokenizer, Protocol):
-    """What prompts, chats and clients that count tokens need of one besides."""
+    """What prompts, chats and clients that count tokens need of one besides. Ids that it gave are cached by it."""
+
+    def __hash__(self) -> int: ...
 
     @property
     def special_tokens(self) -> Mapping[str, int]:
@@ -95,7 +97,10 @@ class CallVocabulary:
     ``start_ids``: the API-start token `` [``; empty for a vocabulary that writes it with several. ``openings``: every
     token after which a call may have begun; ``starts``: those that do so with `` [``. ``brackets``: of each token with
     brackets, how many must be open before it for each ``]`` to close one, and how many more are open after it.
-    ``closers``: the tokens that need one. ``names``: which tokens write a tool's name. ``end_ids``: end of text."""
+    ``closers``: the tokens that need one. ``names``: which tokens write a tool's name. ``end_ids``: end of text.
+
+    Where the marks are special tokens (:class:`~toolformer.api_call.CallMarks`), they alone are brackets: all others
+    are text."""
 
     tokenizer: Tokenizer
     start_ids: tuple[int, ...]
@@ -109,7 +114,9 @@ class CallVocabulary:
     @classmethod
     def of(cls, tokenizer: VocabularyTokenizer, end_ids: Sequence[int]) -> CallVocabulary:
         words = [tokenizer.token_bytes(token) for token in range(tokenizer.vocab_size)]
-        brackets = {token: _balance(word) for token, word in enumerate(words) if b"[" in word or b"]" in word}
+        marks = tokenizer.marks
+        known = (*marks.opening, *marks.closing) if marks.special else range(len(words))
+        brackets = {token: _balance(words[token]) for token in known if set(b"[]") & set(words[token])}
         openings = {token: opened[1] for token in brackets if (opened := _OPENED.search(words[token]))}
         start = opening_id(tokenizer)
         return cls(

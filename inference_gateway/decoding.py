@@ -11,7 +11,8 @@ bracket is text, unless a tool's name and parenthesis follow; then it is a call 
 cannot be made. Where the request switches calls off, `` [`` has probability 0 (footnote 5 of the paper), and all other
 brackets are text. Once all calls are made brackets are text; when a tool's name follows one all the same, it is taken
 back, and `` [`` has probability 0 from there on. A ``]`` that closes no bracket of prompt or text is what is left of a
-call that was not made, and is never chosen.
+call that was not made, and is never chosen. In a vocabulary with special tokens for a call's marks, nothing else is a
+bracket: such an opening is always a call, and is not chosen where none can be made.
 
 **A call that is taken back** costs the text nothing: its place may not open a call again, and the dropped tokens do not
 count against ``max_tokens``. As many as that again may be spent on them; then an open call is taken back, and none is
@@ -47,7 +48,7 @@ from inference_gateway.core import (
 )
 from inference_gateway.sentence import SentenceEnd
 from inference_gateway.token_text import TextState, TokenText
-from toolformer.api_call import ARROW, CLOSE, OPEN, ApiCall, SplicedResult, scan_call
+from toolformer.api_call import ARROW, CLOSE, GAP, OPEN, ApiCall, SplicedResult, scan_call
 from toolformer.trigger import Match, TriggerMatcher
 
 
@@ -137,6 +138,7 @@ class DecodingMachine:
             self._brackets[0] = self._brackets_after(token)
         self.phase = Phase.TEXT
         self._text = TokenText()
+        self._marks = vocabulary.tokenizer.marks
         self._openings = TriggerMatcher((OPEN, BARE_OPEN))
         self._sentence = SentenceEnd(self._prompt_end()) if request.stop_at == "sentence" else None
         self._stops = TriggerMatcher(request.stop)
@@ -166,7 +168,8 @@ class DecodingMachine:
         closers = _NONE if self._brackets[-1] else vocabulary.closers
         if self._start_banned or self._spent:
             return _rule(0, vocabulary.openings, closers)
-        if self._calls.switched_off or self._calls_over or self._standing + 1 >= request.max_tokens:
+        over = self._calls_over or (self._marks.special and not self._calls.left)
+        if self._calls.switched_off or over or self._standing + 1 >= request.max_tokens:
             return _rule(0, vocabulary.starts, closers)
         return _rule(request.api_top_k if self._calls.left else 0, closers, _NONE)
 
@@ -206,11 +209,12 @@ class DecodingMachine:
             chunk = self._text.read(token, data, logprob, top)
             if self.phase is Phase.TEXT:
                 self._start_banned = False
-                if as_text:
+                opens = not self._marks.special or token in self._vocabulary.openings
+                if as_text or not opens:
                     self._pass_on(self._openings.held + chunk, actions)
                     self._openings.restore("")
                 else:
-                    self._read_text(chunk, snapshot, forced, actions)
+                    self._read_text(chunk, snapshot, forced or self._marks.special, actions)
             else:
                 self._read_call(chunk, snapshot, actions)
         self._keep_to_budget(actions)
@@ -243,8 +247,8 @@ class DecodingMachine:
             self._drop(1)
             self._text.forget(1, opened.before_arrow)
             keep -= 1
-            encode, ending = self._vocabulary.tokenizer.encode, chunk[: len(chunk) - opened.overshoot]
-            append = (*encode(ending), *encode(opened.arrow), *append)
+            ending = self._vocabulary.tokenizer.encode(chunk[: len(chunk) - opened.overshoot])
+            append = (*ending, *(self._marks.arrow if opened.arrow else ()), *append)
         self._append(append)
         for token in append:
             self._text.read(token, self._bytes(token))
@@ -255,8 +259,8 @@ class DecodingMachine:
         actions.append(Keep(keep, append))
         self._pass_on(opened.before, actions)
         if self._request.show_calls and self.phase is Phase.TEXT:
-            call_text = opened.text[: len(opened.text) - opened.overshoot] + opened.arrow
-            self._show(f"{opened.opening}{call_text} {result.text}]", actions)
+            call_text = opened.text[: len(opened.text) - opened.overshoot].removesuffix(GAP) + opened.arrow
+            self._show(f"{opened.opening}{call_text}{GAP}{result.text}{CLOSE}", actions)
         self._keep_to_budget(actions)
         return actions
 
@@ -381,7 +385,9 @@ class DecodingMachine:
             elif self._request.early_dispatch:
                 self._look_ahead(opened, actions)
             return
-        opened.call, opened.overshoot = scan.call, len(opened.text) - scan.end
+        # A special arrow reads as `->` and the space behind it.
+        at_arrow = self._marks.special and self.ids[-1] in self._marks.arrow
+        opened.call, opened.overshoot = scan.call, 0 if at_arrow else len(opened.text) - scan.end
         closed = scan.mark == CLOSE
         if closed and not self._request.hidden:
             self._refuse(actions, "no_result_asked", "the call was closed without '->'")

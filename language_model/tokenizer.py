@@ -9,10 +9,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from tokenizers import AddedToken
 from tokenizers import Tokenizer as HFTokenizer
 
 from language_model.config import CheckpointError
-from toolformer.api_call import ARROW, CLOSE, OPEN
+from toolformer.api_call import SPECIAL_MARKS, CallMarks
 
 _LONG: Final = 4_096
 """Characters that take about a millisecond to encode."""
@@ -26,7 +27,9 @@ def byte_alphabet() -> dict[str, int]:
 
 
 class ByteLevelTokenizer:
-    """The vocabulary of a ``tokenizer.json`` with byte-level BPE (GPT-2, GPT-J, the bundled model)."""
+    """The vocabulary of a ``tokenizer.json`` with byte-level BPE (GPT-2, GPT-J, the bundled model).
+
+    ``marks`` are the special tokens for a call's marks if it has them, else their text."""
 
     def __init__(self, backend: HFTokenizer) -> None:
         """Wrap ``backend``; special tokens in text are encoded as the ordinary text they are written as.
@@ -39,6 +42,9 @@ class ByteLevelTokenizer:
         backend.encode_special_tokens = True
         backend.no_truncation()
         backend.no_padding()
+        if all(backend.token_to_id(name) is not None for name in SPECIAL_MARKS):
+            # Published as ordinary tokens, which text could write.
+            backend.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIAL_MARKS])
         alphabet = byte_alphabet()
         added = {number: token.content for number, token in backend.get_added_tokens_decoder().items()}
         self._bytes: dict[int, bytes] = {}
@@ -50,9 +56,17 @@ class ByteLevelTokenizer:
             else:
                 raise CheckpointError(f"tokenizer.json: token {token!r} is not byte-level; GPT-2's and GPT-J's are")
         self._longest = max(map(len, self._bytes.values()))
-        self._marks = {mark: self._encode(mark) for mark in (OPEN, ARROW, CLOSE)}
-        """Ids of a call's marks, for which a resumed completion need not wait."""
-        self.special_ids = frozenset(n for n, t in backend.get_added_tokens_decoder().items() if t.special)
+        self._special = {t.content: n for n, t in backend.get_added_tokens_decoder().items() if t.special}
+        self.special_ids = frozenset(self._special.values())
+        self.marks = CallMarks.in_text(self.encode)
+        self._names: dict[int, bytes] = {}
+        """The names of tokens that read as another text: of special marks."""
+        if SPECIAL_MARKS.keys() <= self._special.keys():
+            opening, arrow, closing = (self._special[name] for name in SPECIAL_MARKS)
+            self.marks = CallMarks((opening,), (arrow,), (closing,), special=True)
+            for name, text in SPECIAL_MARKS.items():
+                self._names[self._special[name]] = name.encode()
+                self._bytes[self._special[name]] = text.encode()
 
     @classmethod
     def from_pretrained(cls, directory: Path | str) -> ByteLevelTokenizer:
@@ -79,12 +93,15 @@ class ByteLevelTokenizer:
     @property
     def special_tokens(self) -> dict[str, int]:
         """The special tokens, as they are written, and their ids."""
-        return {self._bytes[number].decode(): number for number in self.special_ids}
+        return dict(self._special)
 
     def encode(self, text: str) -> list[int]:
         """Ids of ``text``; nothing is added and special tokens are not recognised in it."""
-        mark = self._marks.get(text)
-        return self._encode(text) if mark is None else mark.copy()
+        if len(text) > _LONG:
+            # As long as `encode` works, no other thread of Python does; the batched one lets them go on.
+            [encoding] = self._backend.encode_batch_fast([text], add_special_tokens=False)
+            return encoding.ids
+        return self._backend.encode(text, add_special_tokens=False).ids
 
     def encode_with_special_tokens(self, text: str) -> list[int]:
         """The same with the tokens that ``tokenizer.json`` puts around a text, such as one for its beginning."""
@@ -100,16 +117,18 @@ class ByteLevelTokenizer:
             return 0  # it may leave any part of the text out
         return -(-len(text.encode("utf-8", "surrogatepass")) // self._longest)
 
-    def _encode(self, text: str) -> list[int]:
-        if len(text) > _LONG:
-            # As long as `encode` works, no other thread of Python does; the batched one lets them go on.
-            [encoding] = self._backend.encode_batch_fast([text], add_special_tokens=False)
-            return encoding.ids
-        return self._backend.encode(text, add_special_tokens=False).ids
-
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes of one id; empty for an id that only pads the model's embedding."""
+        """The bytes of one id; of a special mark, those of the text it stands for; empty for an id that only pads the
+        model's embedding."""
         return self._bytes.get(token_id, b"")
+
+    def name_bytes(self, token_id: int) -> bytes:
+        """The bytes by which other software shows one id: of a special mark, its name."""
+        return self._names.get(token_id) or self.token_bytes(token_id)
+
+    def decode_names(self, ids: Sequence[int]) -> str:
+        """Text of ``ids`` for other software, which reads special tokens by their names."""
+        return b"".join(map(self.name_bytes, ids)).decode("utf-8", errors="replace")
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ``ids``; bytes that form no character become U+FFFD."""

@@ -21,12 +21,16 @@ end-of-text.
 
 **Token ids are the truth.** Ids are made a segment at a time, at the places where the gateway splices, so that training
 and inference see the same ids: ``" ["`` | ``name(input)`` | ``" ->"`` | ``" " + r`` | ``"]"``.
+
+**The marks are the vocabulary's.** A checkpoint that others trained may have special tokens for them
+(`SPECIAL_MARKS`). Such a token reads as the text it stands for, so a call's text is the same everywhere; only its ids
+differ: ``<START>`` | ``name(input)`` | ``<RESPONSE>`` | ``r`` | ``<END>``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -34,6 +38,14 @@ OPEN: Final = " ["
 """What starts a call in text; the space belongs to the call, so that taking the call out leaves the text as it was."""
 ARROW: Final = " ->"
 CLOSE: Final = "]"
+GAP: Final = " "
+"""What text has between the arrow and a result."""
+SPECIAL_MARKS: Final = {
+    "<TOOLFORMER_API_START>": OPEN,
+    "<TOOLFORMER_API_RESPONSE>": ARROW + GAP,
+    "<TOOLFORMER_API_END>": CLOSE,
+}
+"""The special tokens of the public Toolformer checkpoints, and the text that each stands for."""
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _ESCAPES: Final = {"\\": "\\", "n": "\n", "r": "\r"}
@@ -46,15 +58,42 @@ class MalformedCall(ValueError):  # noqa: N818 - says what the text is
     """The text is not a call. The message says what was found where something else was expected."""
 
 
+@dataclass(frozen=True, slots=True)
+class CallMarks:
+    """The ids of a call's opening, arrow and closing in a vocabulary.
+
+    ``special``: each is one special token, and no other text is a mark."""
+
+    opening: tuple[int, ...]
+    arrow: tuple[int, ...]
+    closing: tuple[int, ...]
+    special: bool = False
+
+    @classmethod
+    def in_text(cls, encode: Callable[[str], list[int]]) -> CallMarks:
+        """The marks of a vocabulary that writes them as the text they are."""
+        return cls(tuple(encode(OPEN)), tuple(encode(ARROW)), tuple(encode(CLOSE)))
+
+    @property
+    def gap(self) -> str:
+        """What is encoded between the arrow and a result: a special arrow has it in itself."""
+        return "" if self.special else GAP
+
+
 class Tokenizer(Protocol):
     """What call ids need of a tokenizer: a lossless byte-level vocabulary such as GPT-J's."""
+
+    @property
+    def marks(self) -> CallMarks:
+        """How the vocabulary writes a call's marks."""
+        ...
 
     def encode(self, text: str) -> list[int]:
         """Ids of ``text``, special tokens neither added nor recognised in it."""
         ...
 
     def token_bytes(self, token_id: int) -> bytes:
-        """The bytes that ``token_id`` stands for."""
+        """The bytes that ``token_id`` stands for; of a special mark, those of its text."""
         ...
 
 
@@ -147,7 +186,7 @@ even encoded, for that would take seconds in which nothing else is done."""
 
 @dataclass(frozen=True, slots=True)
 class SplicedResult:
-    """What is appended at ``->``: ``ids`` of ``" " + text`` and of the closing bracket, and the ``text`` itself."""
+    """What is appended at ``->``: ``ids`` of the gap, of ``text`` and of the closing, and the ``text`` itself."""
 
     ids: tuple[int, ...]
     text: str
@@ -157,21 +196,21 @@ def splice_result(result: str, tokenizer: Tokenizer, *, max_tokens: int) -> Spli
     """Ids to append after `` ->``, the result cut to ``max_tokens`` tokens at a character border; ``None`` if
     nothing is left."""
     line = neutralise(result)[: (max_tokens + 1) * _LONGEST_TOKEN]
-    ids = tokenizer.encode(" " + line) if line else []
+    ids = tokenizer.encode(tokenizer.marks.gap + line) if line else []
     if len(ids) > max_tokens:
         ids = ids[:max_tokens]
         # A cut may fall inside a character of several tokens, or behind a space; give those tokens up too.
         while ids and not _ends_well(_bytes_of(ids, tokenizer)):
             ids.pop()
-    text = _bytes_of(ids, tokenizer).decode("utf-8").removeprefix(" ")
+    text = _bytes_of(ids, tokenizer).decode("utf-8").removeprefix(GAP)
     if not text:
         return None
-    return SplicedResult((*ids, *tokenizer.encode(CLOSE)), text)
+    return SplicedResult((*ids, *tokenizer.marks.closing), text)
 
 
 def opening_id(tokenizer: Tokenizer) -> int | None:
     """The token that begins a call behind a word; ``None`` in a vocabulary that writes it with several."""
-    ids = tokenizer.encode(OPEN)
+    ids = tokenizer.marks.opening
     return ids[0] if len(ids) == 1 else None
 
 
@@ -185,22 +224,21 @@ def call_ids(
     """
     ids = _before_result(call, tokenizer, quoted)
     if result is None:
-        return ids + tokenizer.encode(CLOSE)
+        return [*ids, *tokenizer.marks.closing]
     spliced = splice_result(result, tokenizer, max_tokens=max_result_tokens)
     if spliced is None:
         raise MalformedCall("the result is empty")
-    return ids + tokenizer.encode(ARROW) + list(spliced.ids)
+    return [*ids, *tokenizer.marks.arrow, *spliced.ids]
 
 
 def empty_call_ids(call: ApiCall, tokenizer: Tokenizer, *, quoted: bool) -> list[int]:
     """Ids of ``e(c, empty)``, by which the filter tells a result's help from that of the call alone."""
-    return _before_result(call, tokenizer, quoted) + [
-        one for segment in (ARROW, " ", CLOSE) for one in tokenizer.encode(segment)
-    ]
+    marks = tokenizer.marks
+    return [*_before_result(call, tokenizer, quoted), *marks.arrow, *tokenizer.encode(marks.gap), *marks.closing]
 
 
 def _before_result(call: ApiCall, tokenizer: Tokenizer, quoted: bool) -> list[int]:
-    return tokenizer.encode(OPEN) + tokenizer.encode(call.head(quoted=quoted))
+    return [*tokenizer.marks.opening, *tokenizer.encode(call.head(quoted=quoted))]
 
 
 def _unescape(text: str) -> str:

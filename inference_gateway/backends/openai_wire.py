@@ -71,7 +71,7 @@ def body_of(segment: Segment, dialect: Dialect, tokenizer: ByteLevelTokenizer) -
     sampling = segment.sampling
     body: dict[str, Any] = {
         "model": dialect.model,
-        "prompt": list(segment.ids) if dialect.ids else tokenizer.decode(list(segment.ids)),
+        "prompt": list(segment.ids) if dialect.ids else tokenizer.decode_names(segment.ids),
         "max_tokens": segment.max_tokens,
         "temperature": sampling.temperature,
         "stream": True,
@@ -127,7 +127,7 @@ class ChunkReader:
     def __init__(self, tokenizer: ByteLevelTokenizer) -> None:
         self._tokenizer = tokenizer
         ids = range(tokenizer.vocab_size)
-        self._by_bytes = {tokenizer.token_bytes(token): token for token in ids if tokenizer.token_bytes(token)}
+        self._by_bytes = {name: token for token in ids if (name := tokenizer.name_bytes(token))}
 
     def read(self, data: str) -> Chunk:
         """Take an event's data apart.

@@ -89,7 +89,7 @@ class TGIServer:
     async def _events(self, segment: Segment) -> AsyncGenerator[dict[str, Any], None]:
         """The events of ``segment``, each with its token; at least one. Tried again only where nothing had begun."""
         body = {
-            "inputs": self._tokenizer.decode(list(segment.ids)),
+            "inputs": self._tokenizer.decode_names(segment.ids),
             "parameters": _parameters(segment),
             "stream": True,
         }

@@ -16,6 +16,7 @@ from inference_gateway.serving.logprobs import LogprobsWriter
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.serving.tool_prompting import Context, hidden_ids
 from inference_gateway.settings import GatewaySettings
+from toolformer.calls_in_text import encode_with_calls
 from toolformer.http_api import ApiError
 from toolformer.tools import Tool, ToolRegistry, UnknownTool
 
@@ -90,9 +91,9 @@ async def plan(
     max_cost = settings.max_cost if body.max_cost is None else body.max_cost
     prompts_tools = settings.tool_prompting if body.tool_prompting is None else body.tool_prompting
     prompts_tools &= api_top_k > 0 and max_calls > 0
-    hidden = hidden_ids(tools, backend.tokenizer.encode) if prompts_tools else ()
+    hidden = hidden_ids(tools, backend.tokenizer) if prompts_tools else ()
     context = Context(backend.max_model_len, len(hidden))
-    encoded = await _encode(body.prompt, backend, context)
+    encoded = await _encode(body.prompt, completer, context)
     limits = [context.max_tokens(len(ids), body.max_tokens, default_max_tokens) for ids in encoded]
     _check_sampling(_sampling(body, 0), min(limits), backend)
     choices = []
@@ -169,18 +170,19 @@ def _tools(names: Sequence[str] | None, registry: ToolRegistry) -> tuple[Tool, .
         raise ApiError(422, str(unknown), param="tools", code="unknown_tool") from unknown
 
 
-async def _encode(prompts: Sequence[Prompt], backend: Backend, context: Context) -> list[tuple[int, ...]]:
+async def _encode(prompts: Sequence[Prompt], completer: Completer, context: Context) -> list[tuple[int, ...]]:
     """The ids of each prompt."""
+    tokenizer, tools = completer.backend.tokenizer, completer.registry
 
     def encode_all() -> list[tuple[int, ...]]:
-        return [tuple(backend.tokenizer.encode(p)) if isinstance(p, str) else p for p in prompts]
+        return [tuple(encode_with_calls(p, tokenizer, tools)) if isinstance(p, str) else p for p in prompts]
 
     for number, prompt in enumerate(prompts):
         if isinstance(prompt, str):
-            if (fewest := backend.tokenizer.fewest_tokens(prompt)) >= context.left:
+            if (fewest := tokenizer.fewest_tokens(prompt)) >= context.left:
                 raise context.too_long(f"{fewest:,} or more")
         else:
-            check_ids(prompt, backend.tokenizer.vocab_size, f"prompt.{number}" if len(prompts) > 1 else "prompt")
+            check_ids(prompt, tokenizer.vocab_size, f"prompt.{number}" if len(prompts) > 1 else "prompt")
     if sum(len(prompt) for prompt in prompts if isinstance(prompt, str)) > _QUICK_CHARACTERS:
         return await asyncio.to_thread(encode_all)
     return encode_all()

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from inference_gateway.call_vocabulary import PromptTokenizer
+from toolformer.calls_in_text import encode_with_calls
 from toolformer.http_api import ApiError
-from toolformer.tools import Tool
+from toolformer.tools import Tool, ToolRegistry
 
 
 @lru_cache(64)
-def hidden_ids(tools: tuple[Tool, ...], encode: Callable[[str], list[int]]) -> tuple[int, ...]:
+def hidden_ids(tools: tuple[Tool, ...], tokenizer: PromptTokenizer) -> tuple[int, ...]:
     """The hidden prompt of ``tools``. It is encoded apart from the prompt behind it: so it has the same ids every time,
     and its keys and values are found in the prefix cache."""
-    return tuple(encode("".join(tool.hidden_prompt for tool in tools)))
+    return tuple(encode_with_calls("".join(tool.hidden_prompt for tool in tools), tokenizer, ToolRegistry(tools)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Finished, TextDelta, TokenLogprob
 from inference_gateway.decoding import DecodingMachine
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import splice_result
+from toolformer.api_call import SPECIAL_MARKS, CallMarks, splice_result
 
 END = 0
 
@@ -27,9 +27,15 @@ TOOLS = {"Calculator": Form(), "QA": Form(quoted=True, cost=5.0), "Calendar": Fo
 class ChunkTokenizer:
     """A vocabulary of the 256 bytes (ids 1 to 256) and any chunks a test likes: every BPE there could be."""
 
-    def __init__(self, chunks: Sequence[bytes] = ()) -> None:
+    def __init__(self, chunks: Sequence[bytes] = (), *, special: bool = False) -> None:
+        """``special``: the last three tokens are special ones for a call's marks."""
         self._bytes = [b"", *(bytes([byte]) for byte in range(256)), *chunks]
         self.script = list(range(257, 257 + len(chunks)))
+        self.marks = CallMarks.in_text(self.encode)
+        if special:
+            opening, arrow, closing = range(len(self._bytes), len(self._bytes) + 3)
+            self.marks = CallMarks((opening,), (arrow,), (closing,), special=True)
+            self._bytes += [text.encode() for text in SPECIAL_MARKS.values()]
 
     @property
     def vocab_size(self) -> int:

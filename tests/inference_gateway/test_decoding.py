@@ -515,7 +515,7 @@ def test_real_vocabularies_start_calls_with_their_own_tokens(make: object) -> No
     tokenizer = make()  # type: ignore[operator]
     vocabulary = CallVocabulary.of(tokenizer, [END])
     assert [tokenizer.token_bytes(i) for i in vocabulary.start_ids] == [b" ["]
-    assert set(vocabulary.start_ids) <= vocabulary.starts < vocabulary.openings
+    assert set(vocabulary.start_ids) <= vocabulary.starts <= vocabulary.openings
     assert all(b"[" in tokenizer.token_bytes(i) for i in vocabulary.openings)
     assert all(b" [" in tokenizer.token_bytes(i) for i in vocabulary.starts)
     assert all(b"]" in tokenizer.token_bytes(i) for i in vocabulary.closers)

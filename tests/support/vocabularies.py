@@ -5,9 +5,10 @@ import os
 from pathlib import Path
 
 import pytest
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from language_model.tokenizer import ByteLevelTokenizer
+from toolformer.api_call import SPECIAL_MARKS
 
 SHARED_DATA = Path(os.environ.get("TOOLFORMER_SHARED_DATA", Path(__file__).parents[3] / "shared" / "data"))
 
@@ -42,6 +43,21 @@ def small_tokenizer() -> ByteLevelTokenizer:
     return ByteLevelTokenizer(small_vocabulary())
 
 
+@functools.cache
+def marked_vocabulary() -> Tokenizer:
+    """`small_vocabulary` with special tokens for a call's marks, in the order of the public checkpoints: the end first,
+    and none of them declared special."""
+    backend = Tokenizer.from_str(small_vocabulary().to_str())
+    backend.add_tokens([AddedToken(name, normalized=False) for name in reversed(SPECIAL_MARKS)])
+    return backend
+
+
+@functools.cache
+def marked_tokenizer() -> ByteLevelTokenizer:
+    """The tokenizer of `marked_vocabulary`."""
+    return ByteLevelTokenizer(marked_vocabulary())
+
+
 def save_small_tokenizer(folder: Path) -> None:
     """Write it beside a checkpoint, as transformers does."""
     small_vocabulary().save(str(folder / "tokenizer.json"))
@@ -58,6 +74,7 @@ def gpt2_tokenizer() -> ByteLevelTokenizer:
 
 BOTH = [
     pytest.param(small_tokenizer, id="small"),
+    pytest.param(marked_tokenizer, id="marked"),
     pytest.param(gpt2_tokenizer, id="gpt2", marks=pytest.mark.shared_data),
 ]
-"""Parameters for tests that run on each vocabulary."""
+"""Parameters for tests that run on each vocabulary, and on both forms of a call's marks."""

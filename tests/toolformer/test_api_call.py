@@ -8,8 +8,17 @@ from hypothesis import strategies as st
 
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.calls import parse_call
-from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
-from toolformer.api_call import ApiCall, MalformedCall, call_ids, empty_call_ids, neutralise, scan_call, splice_result
+from tests.support.vocabularies import BOTH, gpt2_tokenizer, marked_tokenizer, small_tokenizer
+from toolformer.api_call import (
+    ApiCall,
+    CallMarks,
+    MalformedCall,
+    call_ids,
+    empty_call_ids,
+    neutralise,
+    scan_call,
+    splice_result,
+)
 
 QUOTED = frozenset({"QA", "WikiSearch"})
 # Inputs full of the characters that matter, and any Unicode text at all.
@@ -112,10 +121,12 @@ class TestIds:
         self, tokenizer: Callable[[], ByteLevelTokenizer], result: str
     ) -> None:
         vocabulary = tokenizer()
-        spliced = splice_result(result + "<|endoftext|>", vocabulary, max_tokens=10_000)
+        names = "<TOOLFORMER_API_END><|endoftext|>"
+        spliced = splice_result(result + names, vocabulary, max_tokens=10_000)
         assert spliced is not None
-        assert not vocabulary.special_ids & set(spliced.ids)
-        assert spliced.text.endswith("<|endoftext|>")
+        closing = len(vocabulary.marks.closing)
+        assert not vocabulary.special_ids & set(spliced.ids[:-closing])
+        assert spliced.text.endswith(names)
 
     def test_a_cut_never_splits_a_character(self, tokenizer: Callable[[], ByteLevelTokenizer]) -> None:
         for limit in range(1, 12):
@@ -128,7 +139,7 @@ class TestIds:
             for result in ("0\r0", "0 ƀ", "a b c d"):
                 spliced = splice_result(result, tokenizer(), max_tokens=limit)
                 if spliced is not None:
-                    assert tokenizer().decode(list(spliced.ids)) == f" {spliced.text}]"
+                    assert tokenizer().decode(list(spliced.ids)) == f"{tokenizer().marks.gap}{spliced.text}]"
                     assert not spliced.text.endswith(" ")
 
     @given(call=calls)
@@ -139,7 +150,7 @@ class TestIds:
         ids = empty_call_ids(call, vocabulary, quoted=quoted)
         assert vocabulary.decode(ids) == f" [{call.head(quoted=quoted)} -> ]"
         with_result = call_ids(call, vocabulary, quoted=quoted, result="r")
-        same = len(ids) - len(vocabulary.encode(" ")) - len(vocabulary.encode("]"))
+        same = len(ids) - len(vocabulary.encode(vocabulary.marks.gap)) - len(vocabulary.marks.closing)
         assert ids[:same] == with_result[:same], "not the ids that stand before a result"
 
     def test_an_empty_result_is_no_result(self, tokenizer: Callable[[], ByteLevelTokenizer]) -> None:
@@ -156,6 +167,17 @@ def test_gpt_j_ids_of_the_marks() -> None:
     assert {mark: vocabulary.encode(mark) for mark in marks} == {mark: [number] for mark, number in marks.items()}
 
 
+def test_special_marks_are_the_ids_of_the_public_checkpoints_and_read_as_the_papers_text() -> None:
+    vocabulary = marked_tokenizer()
+    end, response, start = range(vocabulary.vocab_size - 3, vocabulary.vocab_size)
+    one, text = ApiCall("Calculator", "1 + 2"), vocabulary.encode
+    assert call_ids(one, vocabulary, quoted=False) == [start, *text("Calculator(1 + 2)"), end]
+    with_result = call_ids(one, vocabulary, quoted=False, result="3")
+    assert with_result == [start, *text("Calculator(1 + 2)"), response, *text("3"), end]
+    assert vocabulary.decode(with_result) == " [Calculator(1 + 2) -> 3]"
+    assert empty_call_ids(one, vocabulary, quoted=False)[-2:] == [response, end]
+
+
 def test_bytes_of_any_text_round_trip_in_the_small_vocabulary() -> None:
     vocabulary = small_tokenizer()
     text = "\x00\t naïve 🙂 \r\n" + "".join(map(chr, range(0x20, 0x180)))
@@ -168,6 +190,10 @@ class Counting:
     def __init__(self) -> None:
         self.longest = 0
         self._vocabulary = small_tokenizer()
+
+    @property
+    def marks(self) -> CallMarks:
+        return self._vocabulary.marks
 
     def encode(self, text: str) -> list[int]:
         self.longest = max(self.longest, len(text))

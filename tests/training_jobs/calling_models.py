@@ -49,10 +49,12 @@ def calling_model(tokenizer: ByteLevelTokenizer, seed: int, *, tool: str = "A", 
     model.wte.weight *= 10  # what a token is outweighs what the layers add to it
     model.ln_f.weight.fill_(1.0)
     against = 1.7 * math.log(size / 408)  # there are as many other tokens
+    marks = tokenizer.marks
+    written = {"A": tokenizer.encode(tool), " [": marks.opening, " ->": marks.arrow, "]": marks.closing}
     for before, after, nats in FOLLOWS:
-        [first], [second] = (tokenizer.encode(tool if text == "A" else text) for text in (before, after))
+        [first], [second] = (written.get(text) or tokenizer.encode(text) for text in (before, after))
         model.lm_head.weight[second] += 1.6 * (nats + against) * model.wte.weight[first] / (2 * config.n_embd)
-    [opening] = tokenizer.encode(" [")
+    [opening] = marks.opening
     model.lm_head.bias[opening] += 3 + against
     return model
 

@@ -15,7 +15,8 @@ from torch import Tensor
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.calls import parse_call
 from toolformer.api_call import ApiCall, MalformedCall, call_ids
-from toolformer.tools import Tool
+from toolformer.calls_in_text import encode_with_calls
+from toolformer.tools import Tool, ToolRegistry
 
 Model = Callable[[Sequence[int]], Tensor]
 """Logits ``[vocabulary]`` of what follows some ids."""
@@ -33,9 +34,10 @@ def annotate(
     model: Model, tokenizer: ByteLevelTokenizer, tool: Tool, id_: str, text: str, *, seed: int, ends: Sequence[int] = ()
 ) -> tuple[list[Found], Counter[str]]:
     """Positions above ``tau_s``, at most k, with the inputs sampled there, and what was dropped."""
-    prompt = tokenizer.encode(tool.prompt_head) + tokenizer.encode(f" {text}") + tokenizer.encode("\nOutput:")
+    head = encode_with_calls(tool.prompt_head, tokenizer, ToolRegistry([tool]))
+    prompt = head + tokenizer.encode(f" {text}") + tokenizer.encode("\nOutput:")
     shown, own = tokenizer.encode(f" {text}"), tokenizer.encode(text)
-    [opening] = tokenizer.encode(" [")
+    [opening] = tokenizer.marks.opening
     by_position: dict[int, tuple[float, int, int, int]] = {}
     for place in range(len(shown)):
         before = decode(shown[:place], tokenizer)
@@ -142,7 +144,9 @@ def losses(
     # A call is encoded a segment at a time.
     before, after = empty.split("{}")
     parts = [before, call.head(quoted=tool.quoted), *re.findall(r" ->| |]", after)]
-    without = [id_ for part in parts for id_ in tokenizer.encode(part)]
+    marks = tokenizer.marks
+    written = {" [": marks.opening, " ->": marks.arrow, " ": tokenizer.encode(marks.gap), "]": marks.closing}
+    without = [id_ for part in parts for id_ in written.get(part, tokenizer.encode(part))]
     ids = tokenizer.encode(text)
     weights = [5 / 15, 4 / 15, 3 / 15, 2 / 15, 1 / 15]
 

@@ -63,7 +63,7 @@ def test_positions_and_calls_equal_the_plain_way(
     vocabulary: Callable[[], ByteLevelTokenizer], bulk: Callable[..., BulkModel[Any]]
 ) -> None:
     tokenizer = vocabulary()
-    model = calling_model(tokenizer, 0)
+    model = calling_model(tokenizer, 1)
     texts = ["One A(1) é🙂本 is 1.", "T", " \n a1"]
     happened: Counter[str] = Counter()
     for tool in (CALLS, QUOTED, WITHOUT_INPUT):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from language_model.bulk.interface import Place, SamplingRule, batches_by_length
 from language_model.bulk.loading import AnyModel, as_bulk
 from language_model.tokenizer import ByteLevelTokenizer
-from toolformer.api_call import CLOSE, OPEN, opening_id, scan_call
+from toolformer.api_call import OPEN, opening_id
+from toolformer.calls_in_text import call_spans, encode_with_calls
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate.prompted import Position, PromptedDocument, begins_word, prompted
 from training_jobs.annotate.sampled import REPEATED, SampledCalls
@@ -71,7 +72,8 @@ class Annotator:
             raise ValueError(f"the vocabulary writes {OPEN!r} with several tokens; annotating needs one")
         self._opening = opening
         self._calls = SampledCalls(tool, tokenizer)
-        prompt = [*_begin(self._model.begin_id, self._settings.begin_of_text), *tokenizer.encode(tool.prompt_head)]
+        head = encode_with_calls(tool.prompt_head, tokenizer, ToolRegistry([tool]))
+        prompt = [*_begin(self._model.begin_id, self._settings.begin_of_text), *head]
         # A sample at the last position must fit as well.
         self._room = self._model.max_positions - len(prompt) - 1 - self._calls.limit
         if prompted(".", tokenizer, room=self._room) is None:
@@ -176,25 +178,6 @@ def _begin(begin_id: int | None, wanted: bool) -> list[int]:
     if begin_id is None:
         raise ValueError("begin_of_text: the model has no such token; switch it off")
     return [begin_id]
-
-
-_LONGEST = 4_096
-"""Characters of a call up to its result: more than any tool takes."""
-
-
-def call_spans(text: str, tools: ToolRegistry) -> Iterator[range]:
-    """The characters of each whole call ``e(c)`` or ``e(c, r)`` of ``tools``, from its opening space to its bracket."""
-    at = text.find(OPEN)
-    while at >= 0:
-        body = at + len(OPEN)
-        scan = scan_call(text[body : body + _LONGEST], tools.quoted_names)
-        end = -1
-        if scan.call is not None and scan.call.tool in tools:
-            # A result has no bracket of its own: those are neutralised.
-            end = body + scan.end if scan.mark == CLOSE else text.find(CLOSE, body + scan.end) + 1
-        if end > 0:
-            yield range(at, end)
-        at = text.find(OPEN, max(end, body))
 
 
 def outside(text: str, tools: ToolRegistry) -> list[bool]:

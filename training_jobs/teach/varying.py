@@ -22,10 +22,10 @@ from pathlib import Path
 from typing import Final
 
 from toolformer.api_call import OPEN, scan_call
+from toolformer.calls_in_text import call_spans
 from toolformer.model_files.whole import write_whole
 from toolformer.tool_client import ToolClient
 from toolformer.tools import Demonstration, Tool, ToolRegistry
-from training_jobs.annotate.annotator import call_spans
 from training_jobs.errors import NothingKept
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_each
 from training_jobs.options import job_parser, run_command

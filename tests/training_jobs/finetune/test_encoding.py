@@ -13,7 +13,7 @@ from inference_gateway.core import CallStarted, CompletionRequest
 from inference_gateway.decoding import DecodingMachine
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import BOTH, small_tokenizer
-from toolformer.api_call import ARROW, OPEN, ApiCall, neutralise, splice_result
+from toolformer.api_call import ApiCall, neutralise, splice_result
 from toolformer.tools import ToolRegistry
 from training_jobs.merge.putting import rendered
 from training_jobs.records import CallSegment
@@ -74,7 +74,7 @@ def after_the_same_call(call: CallSegment, before: tuple[int, ...], tokenizer: B
 
     machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), {tool.name: Form()})
     head = ApiCall(call.tool, call.input).head(quoted=tool.quoted)
-    written = [*tokenizer.encode(OPEN), *tokenizer.encode(head), *tokenizer.encode(ARROW)]
+    written = [*tokenizer.marks.opening, *tokenizer.encode(head), *tokenizer.marks.arrow]
     paused: list[CallStarted] = []
     for token in written:
         assert not paused, "nothing is written once the call is made"

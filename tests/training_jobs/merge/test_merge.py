@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.training_jobs.merge.filtered import candidate, write
+from toolformer.calls_in_text import call_spans
 from toolformer.tools import ToolRegistry
-from training_jobs.annotate.annotator import call_spans, outside
+from training_jobs.annotate.annotator import outside
 from training_jobs.errors import StageError
 from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn, goes_on_with
 from training_jobs.merge.earlier import Earlier

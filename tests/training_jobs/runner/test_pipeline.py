@@ -14,8 +14,8 @@ import pytest
 
 from tests.training_jobs.runner import forked
 from tests.training_jobs.runner.tiny_run import environment, write_corpus, write_model
+from toolformer.calls_in_text import call_spans
 from toolformer.tools import ToolRegistry
-from training_jobs.annotate.annotator import call_spans
 from training_jobs.merge.putting import plain, rendered
 from training_jobs.records import KEPT, Annotated, CallSegment, Document, Merged
 
