@@ -73,7 +73,7 @@ async def test_clients_see_the_papers_text_and_the_tokens_that_are_there(marked:
         streamed = await running.stream(PROMPTS[0], max_tokens=24)
         fields: dict[str, Any] = {"logprobs": 1, "return_token_ids": True, "max_tokens": 24}
         [choice] = (await running.complete(PROMPTS[0], **fields))["choices"]
-        assert streamed.text == choice["text"]
+        assert streamed.text() == choice["text"]
         assert choice["text"].startswith(call)
         shown = choice["logprobs"]
         assert "".join(shown["tokens"]) == choice["text"]

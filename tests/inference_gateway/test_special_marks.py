@@ -1,5 +1,6 @@
 """The same completions over both forms of a call's marks: the paper's text, and special tokens that read as it."""
 
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -7,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_gateway.backends.openai_wire import ChunkReader
 from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest
 from inference_gateway.decoding import DecodingMachine
 from tests.inference_gateway.scripted_machine import END, TOOLS, ChunkTokenizer, Transcript, run
+from tests.support.vocabularies import marked_tokenizer
 from toolformer.api_call import ARROW, CLOSE, OPEN
 
 MARKS = (OPEN, ARROW, CLOSE)
@@ -105,3 +108,11 @@ def test_no_opening_comes_behind_the_last_call() -> None:
     assert opening in machine.rule().banned
     machine.accept(tokenizer.script[1])
     assert opening in machine.rule().banned
+
+
+def test_a_servers_name_of_a_mark_is_its_token_and_its_text_is_not() -> None:
+    tokenizer = marked_tokenizer()
+    logprobs = {"tokens": ["<TOOLFORMER_API_START>", " [", "]"], "token_logprobs": [-1.0, -1.0, -1.0]}
+    chunk = ChunkReader(tokenizer).read(json.dumps({"choices": [{"text": " []", "logprobs": logprobs}]}))
+    ids = [step.id for step in chunk.steps]
+    assert ids == [*tokenizer.marks.opening, *tokenizer.encode(" ["), *tokenizer.encode("]")]
