@@ -28,7 +28,7 @@ from training_jobs.corpora.web.job import add_hold_out, select_texts
 from training_jobs.errors import StageError
 from training_jobs.execute.asking import ExecuteSettings
 from training_jobs.execute.job import execute_tools
-from training_jobs.filter.job import add_strictness, judge_tools, measured_costs, read_strictness, score_tools
+from training_jobs.filter.job import add_filter_settings, judge_tools, measured_costs, read_filter_settings, score_tools
 from training_jobs.filter.scorer import ScoreSettings
 from training_jobs.merge.choosing import MergeRule
 from training_jobs.merge.job import merge_tools
@@ -69,7 +69,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn; the same seed gives the same bytes")
     add_settings(parser, AnnotateSettings, skip={"seed"})
     add_settings(parser, ExecuteSettings)
-    add_strictness(parser)
+    add_filter_settings(parser)
     add_settings(parser, MergeRule, skip={"seed"})
     add_model(parser)
     parser.add_argument(
@@ -88,7 +88,7 @@ def _run(options: argparse.Namespace) -> None:
     asked = registry.select(options.tools)
     # All that the options may have wrong is said now, before hours of work.
     annotating, executing = read_settings(AnnotateSettings, options), read_settings(ExecuteSettings, options)
-    scoring, strictness = read_settings(ScoreSettings, options), read_strictness(options, registry)
+    scoring, filtering = read_settings(ScoreSettings, options), read_filter_settings(options, registry)
     merging, cache = read_settings(MergeRule, options), CacheSettings.read(os.environ)
     model, chunk = model_choice(options), options.chunk
     model.settings()
@@ -100,8 +100,8 @@ def _run(options: argparse.Namespace) -> None:
     execute_tools(folder, tools, how, executing, cache)
     score_tools(folder, tools, how, model, scoring, chunk_documents=chunk)
     if options.cost == "measured":
-        strictness = replace(strictness, cost=measured_costs(folder, tools))
-    judge_tools(folder, tools, how, strictness)
+        filtering = replace(filtering, cost=measured_costs(folder, tools))
+    judge_tools(folder, tools, how, filtering)
     merge_tools(folder, tools, merging, registry, how.console)
 
 

@@ -52,7 +52,7 @@ Answers = dict[tuple[Condition, str], list[Answer]]
 
 
 @dataclass(slots=True)
-class _Job:
+class _Question:
     suite: Suite
     condition: Condition
     example: Example
@@ -70,7 +70,7 @@ async def ask_all(
         SuiteError: if ``folder`` holds answers to other prompts.
     """
     with contextlib.ExitStack() as stack:
-        jobs: list[_Job] = []
+        questions: list[_Question] = []
         files: dict[tuple[Condition, Suite], AnswersFile] = {}
         for condition in asking.conditions:
             for suite, examples in suites.items():
@@ -78,11 +78,11 @@ async def ask_all(
                 path = answers_path(folder, condition, suite.name)
                 file = stack.enter_context(AnswersFile(path, prompts))
                 files[condition, suite] = file
-                jobs += [_Job(suite, condition, one, prompts[one.id], file) for one in file.missing(examples)]
+                questions += [_Question(suite, condition, one, prompts[one.id], file) for one in file.missing(examples)]
         total = sum(map(len, suites.values())) * len(asking.conditions)
-        done = total - len(jobs)
+        done = total - len(questions)
         progress = stack.enter_context(StageProgress("evaluate", total, done, console, unit="examples"))
-        await _Asker(model, asking, progress).ask(jobs)
+        await _Asker(model, asking, progress).ask(questions)
         return {
             (condition, suite.name): [file.found[example.id] for example in suites[suite]]
             for (condition, suite), file in files.items()
@@ -99,24 +99,24 @@ class _Asker:
         self._model, self._asking, self._progress = model, asking, progress
         self._failed_in_a_row = 0
 
-    async def ask(self, jobs: Sequence[_Job]) -> None:
-        waiting = iter(jobs)  # shared: each worker takes the next
+    async def ask(self, questions: Sequence[_Question]) -> None:
+        waiting = iter(questions)  # shared: each worker takes the next
         try:
             async with asyncio.TaskGroup() as workers:
-                for _ in range(min(self._asking.concurrency, len(jobs))):
+                for _ in range(min(self._asking.concurrency, len(questions))):
                     workers.create_task(self._work(waiting))
         except* ModelTrouble as troubles:
             raise troubles.exceptions[0] from None
 
-    async def _work(self, waiting: Iterator[_Job]) -> None:
-        for job in waiting:
+    async def _work(self, waiting: Iterator[_Question]) -> None:
+        for question in waiting:
             began = time.monotonic()
             answer = Answer(
-                job.example.id, job.example.split, job.prompt,
-                job.example.date.isoformat() if job.example.date else None, job.example.answers,
+                question.example.id, question.example.split, question.prompt,
+                question.example.date.isoformat() if question.example.date else None, question.example.answers,
             )  # fmt: skip
-            answer = await self._answered(job, answer, began)
-            job.file.add(answer)
+            answer = await self._answered(question, answer, began)
+            question.file.add(answer)
             outcome = "failed" if answer.error else "refused" if answer.refused else "answered"
             self._progress.advance(1, {outcome: 1})
             self._failed_in_a_row = self._failed_in_a_row + 1 if answer.error else 0
@@ -126,15 +126,15 @@ class _Asker:
                     "and run again: what was answered is kept"
                 )
 
-    async def _answered(self, job: _Job, answer: Answer, began: float) -> Answer:
+    async def _answered(self, question: _Question, answer: Answer, began: float) -> Answer:
         made = Completion("")
         refused = error = None
         try:
             made = await self._model.complete(
-                job.prompt,
-                job.condition,
-                tools=[name for name in self._asking.tools if name not in job.suite.barred],
-                date=job.example.date,
+                question.prompt,
+                question.condition,
+                tools=[name for name in self._asking.tools if name not in question.suite.barred],
+                date=question.example.date,
                 max_tokens=self._asking.max_tokens,
             )
         except PromptRefused as trouble:
@@ -145,8 +145,9 @@ class _Asker:
             answer,
             text=made.text,
             calls=made.calls,
-            right=job.suite.rule.right(made.text, job.example.answers) and not (job.example.tools == () and made.calls),
-            as_expected=_as_expected(job.example, made),
+            right=question.suite.rule.right(made.text, question.example.answers)
+            and not (question.example.tools == () and made.calls),
+            as_expected=_as_expected(question.example, made),
             cut_off=made.cut_off,
             refused=refused,
             error=error,

@@ -17,10 +17,10 @@ from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.filter.job import (
     SCORE_CHUNK,
-    add_strictness,
+    add_filter_settings,
     judge_tools,
     measured_costs,
-    read_strictness,
+    read_filter_settings,
     score_tools,
 )
 from training_jobs.filter.scorer import ScoreSettings
@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "Without --model the losses of an earlier run are judged by other thresholds.",
         _EXAMPLES,
     )
-    add_strictness(parser)
+    add_filter_settings(parser)
     add_model(parser, required=False)
     add_running(parser, chunk=SCORE_CHUNK)
     run_command(parser, _run, arguments)
@@ -66,10 +66,10 @@ def _run(options: argparse.Namespace) -> None:
     elif options.restart:
         raise StageError("--restart makes the losses again and needs --model; verdicts are always made again")
     tools = folder.tools("score", registry, options.tools)
-    strictness = read_strictness(options, registry)
+    filtering = read_filter_settings(options, registry)
     if options.cost == "measured":
-        strictness = replace(strictness, cost=measured_costs(folder, tools))
-    judge_tools(folder, tools, running(options), strictness)
+        filtering = replace(filtering, cost=measured_costs(folder, tools))
+    judge_tools(folder, tools, running(options), filtering)
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class JudgeJob:
 
 
 @dataclass(frozen=True, slots=True)
-class Strictness:
+class FilterSettings:
     """What a call must gain: ``tau_f + cost_weight * cost``. ``tau`` and ``cost``, by tool, are in place of the
     registry's ``tau_f`` and cost; ``tau`` under the name ``""`` for those of all tools. ``given_inputs``: see
     `Thresholds`."""
@@ -106,7 +106,7 @@ class Strictness:
         return Thresholds.of(priced, tau=tau, cost_weight=self.cost_weight, given_inputs=self.given_inputs)
 
 
-def add_strictness(parser: argparse.ArgumentParser) -> None:
+def add_filter_settings(parser: argparse.ArgumentParser) -> None:
     """Options that say what a call must gain, and how that is measured."""
     group = parser.add_argument_group("what a call must gain")
     group.add_argument(
@@ -118,18 +118,18 @@ def add_strictness(parser: argparse.ArgumentParser) -> None:
         default="registry",
         help="costs from the registry, or from how long the calls of RUN/execute took, the calculator's being 1",
     )
-    add_settings(group, Strictness)
+    add_settings(group, FilterSettings)
     add_settings(group, ScoreSettings)
 
 
-def read_strictness(options: argparse.Namespace, registry: ToolRegistry) -> Strictness:
-    """What `add_strictness`'s options say, with the registry's costs.
+def read_filter_settings(options: argparse.Namespace, registry: ToolRegistry) -> FilterSettings:
+    """What `add_filter_settings`'s options say, with the registry's costs.
 
     Raises:
         UnknownTool: if ``--tau`` names a tool that is not there.
     """
     tau = {name and registry.named(name).name: least for name, least in options.tau}
-    return read_settings(Strictness, options, tau=tau)
+    return read_settings(FilterSettings, options, tau=tau)
 
 
 def _tau(text: str) -> tuple[str, float]:
@@ -164,7 +164,7 @@ def score_tools(
     return run_stages(folder.stages("execute", "score", tools, job, chunk_documents), running)
 
 
-def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, strictness: Strictness) -> bool:
+def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, filtering: FilterSettings) -> bool:
     """Judge each tool's scored calls; verdicts of other thresholds are replaced. Whether all outputs are whole.
 
     Raises:
@@ -173,7 +173,7 @@ def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, stri
     """
 
     def job(tool: Tool) -> JudgeJob:
-        return JudgeJob(tool.name, strictness.of(tool))
+        return JudgeJob(tool.name, filtering.of(tool))
 
     running = replace(running, shard=Shard())  # it takes seconds; the rank that ends last does all of it
     return run_stages(folder.stages("score", "filter", tools, job, JUDGE_CHUNK, replaceable=True), running, KEEPING)

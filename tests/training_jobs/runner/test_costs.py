@@ -8,7 +8,7 @@ import pytest
 from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.filter import Thresholds
-from training_jobs.filter.job import Strictness, measured_costs
+from training_jobs.filter.job import FilterSettings, measured_costs
 from training_jobs.run_folder import RunFolder
 
 REGISTRY = ToolRegistry.load(environ={})
@@ -16,11 +16,11 @@ CALCULATOR, QA = REGISTRY.get("Calculator"), REGISTRY.get("QA")
 
 
 def test_a_call_must_gain_its_threshold_and_lambda_times_its_cost() -> None:
-    assert Strictness().of(QA).gain == QA.filter_threshold
-    assert Strictness({"": 0.3, "QA": 0.7}).of(QA).gain == 0.7
-    assert Strictness({"": 0.3, "QA": 0.7}).of(CALCULATOR).gain == 0.3
-    assert Strictness({}, 0.1).of(QA) == Thresholds(QA.filter_threshold + 0.1 * QA.cost, QA.input_from_before)
-    assert Strictness({"": 1.0}, 0.1, {"QA": 30.0}).of(QA).gain == pytest.approx(4.0)
+    assert FilterSettings().of(QA).gain == QA.filter_threshold
+    assert FilterSettings({"": 0.3, "QA": 0.7}).of(QA).gain == 0.7
+    assert FilterSettings({"": 0.3, "QA": 0.7}).of(CALCULATOR).gain == 0.3
+    assert FilterSettings({}, 0.1).of(QA) == Thresholds(QA.filter_threshold + 0.1 * QA.cost, QA.input_from_before)
+    assert FilterSettings({"": 1.0}, 0.1, {"QA": 30.0}).of(QA).gain == pytest.approx(4.0)
 
 
 def test_measured_costs_are_seconds_a_call_beside_the_calculators(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from training_jobs.corpora.web.generating import SHARD_DOCUMENTS, generate
 from training_jobs.corpora.web.job import add_hold_out
 from training_jobs.corpora.web.language_id import FastTextLanguages
 from training_jobs.corpora.web.readers import CorpusError, Read, read
-from training_jobs.corpora.web.selecting import HELD_OUT_FILE, Counts, Selector, Settings, select_files
+from training_jobs.corpora.web.selecting import HELD_OUT_FILE, Counts, Selector, SelectSettings, select_files
 from training_jobs.corpora.web.tokens import model_spans, word_spans
 from training_jobs.runner.progress import shown
 from training_jobs.settings import positive
@@ -80,7 +80,7 @@ def _generate(options: argparse.Namespace) -> None:
 
 def _select(options: argparse.Namespace) -> None:
     tools = [tool.name for tool in ToolRegistry.load().select(options.tools)]
-    settings = Settings(
+    settings = SelectSettings(
         language=None if options.language == "any" else options.language,
         seed=options.seed,
         spans=model_spans(options.tokenizer) if options.tokenizer else word_spans,

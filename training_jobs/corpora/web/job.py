@@ -14,7 +14,7 @@ from toolformer.model_files.digests import quick_digest
 from toolformer.tools import Tool
 from training_jobs.corpora.web.language_id import FastTextLanguages
 from training_jobs.corpora.web.readers import CorpusError, Read, read
-from training_jobs.corpora.web.selecting import HELD_OUT_FILE, Selector, Settings, select_files
+from training_jobs.corpora.web.selecting import HELD_OUT_FILE, Selector, SelectSettings, select_files
 from training_jobs.corpora.web.tokens import model_spans
 from training_jobs.errors import StageError
 from training_jobs.run_folder import RunFolder
@@ -64,7 +64,7 @@ def select_texts(
         return
     try:
         languages = FastTextLanguages(language_id) if language_id else None
-        how = Settings(seed=seed, spans=model_spans(tokenizer), hold_out=hold_out)
+        how = SelectSettings(seed=seed, spans=model_spans(tokenizer), hold_out=hold_out)
         selector = Selector([tool.name for tool in tools], how, languages)
         counts = select_files(_read_all(files, console), corpus, selector)
     except (CorpusError, ValueError) as error:

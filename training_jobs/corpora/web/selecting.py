@@ -32,7 +32,7 @@ _HELD_OUT: Final = "the same text is held out"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SelectSettings:
     """``language``: texts that their file says are in another are left out (``None``: none is). ``seed`` draws the
     texts that have three numbers and no more, and the ``hold_out`` texts that are set apart. ``spans`` says what a
     token is. Texts of more than ``max_tokens`` are cut into several (``None``: they stay whole)."""
@@ -82,7 +82,7 @@ class Selector:
         ValueError: if it is needed and missing.
     """
 
-    def __init__(self, tools: Sequence[str], settings: Settings, languages: Languages | None) -> None:
+    def __init__(self, tools: Sequence[str], settings: SelectSettings, languages: Languages | None) -> None:
         if "MT" in tools and languages is None:
             raise ValueError("MT needs a language classifier: give --language-id lid.176.ftz, or leave MT out")
         self._settings = settings
