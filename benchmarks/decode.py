@@ -2,6 +2,7 @@
 
     python -m benchmarks.decode [--model models/gptj-tools] [--streams 1 8 32] [--threads 1 2] [--tokens 128]
     python -m benchmarks.decode --width 4096 --tokens 32      random weights at GPT-J-6B's width: see wide.py
+    python -m benchmarks.decode --llama --tokens 64           random weights of Llama's shape: see llama.py
 
 Each peer makes the same number of tokens from the same prompts, greedily, in float32; the peers take turns, and the
 best round of each counts, with the number of threads that is best for it. transformers and CTranslate2 get all prompts
@@ -17,12 +18,13 @@ import json
 import tempfile
 import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from benchmarks import wide
+from benchmarks import llama, wide
 from benchmarks.reports import RESULTS, write_report
 from benchmarks.resume import resume_cost
 from benchmarks.serving.gateway import endless
@@ -104,11 +106,17 @@ def main() -> None:
     parser.add_argument("--torch", action="store_true", help="the engine's steps by torch, not in compiled code")
     parser.add_argument("--width", type=int, help="random weights of this width instead: 4096 is GPT-J-6B's (wide.py)")
     parser.add_argument("--layers", type=int, default=4, help="with --width: blocks of the model")
-    parser.add_argument("--scratch", type=Path, help="with --width: a folder for checkpoints, 8 GB at 4096")
+    parser.add_argument("--llama", action="store_true", help="100 million random weights of Llama's shape (llama.py)")
+    parser.add_argument("--scratch", type=Path, help="a folder for checkpoints, 8 GB with --width 4096")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
-    report = asyncio.run(wide.measure(options) if options.width else measure(options))
-    packages, name = ("torch", "transformers", "ctranslate2"), "decode-wide" if options.width else "decode"
+    name, measuring = "decode", measure
+    if options.width:
+        name, measuring = "decode-wide", wide.measure
+    elif options.llama:
+        name, measuring = "decode-llama", llama.measure
+    report = asyncio.run(measuring(options))
+    packages = ("torch", "transformers", "vllm" if find_spec("vllm") else "ctranslate2")
     print(f"\nwritten to {write_report(name, report, packages, options.results)}")
 
 

@@ -26,6 +26,7 @@ import torch
 from benchmarks.reports import memory_mib
 from benchmarks.resume import resume_cost
 from benchmarks.serving.gateway import endless
+from inference_gateway.backends.base import Backend
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest, Finished, SamplingParams
 from inference_gateway.engine.limits import EngineLimits
@@ -126,6 +127,20 @@ def reading_speed(size: int) -> float:
         return max(once() for _ in range(5))
 
 
+def streams_of(backend: Backend) -> Callable[[Sequence[list[int]], int], Awaitable[None]]:
+    """Independent streams through a backend, each of which makes all its tokens."""
+
+    async def one(prompt: list[int], tokens: int) -> None:
+        request = CompletionRequest(tuple(prompt), max_tokens=tokens, sampling=SamplingParams(ignore_eos=True))
+        async for action in backend.open(request, {}):
+            assert not isinstance(action, Finished) or action.usage.completion_tokens == tokens
+
+    async def make(prompts: Sequence[list[int]], tokens: int) -> None:
+        await asyncio.gather(*(one(prompt, tokens) for prompt in prompts))
+
+    return make
+
+
 async def engine(model: Path, weights: Weights, parameters: int) -> Peer:
     """The local engine with such weights."""
     before = memory_mib("self")
@@ -137,14 +152,7 @@ async def engine(model: Path, weights: Weights, parameters: int) -> Peer:
     observed: list[StepTimes] = []
     backend.observe(observed.append)
     await backend.start()
-
-    async def one(prompt: list[int], tokens: int) -> None:
-        async for action in backend.open(CompletionRequest(tuple(prompt), max_tokens=tokens), {}):
-            assert not isinstance(action, Finished) or action.usage.completion_tokens == tokens
-
-    async def make(prompts: Sequence[list[int]], tokens: int) -> None:
-        await asyncio.gather(*(one(prompt, tokens) for prompt in prompts))
-
+    make = streams_of(backend)
     likely = zip((" [", " ->", ")"), (20.0, 21.0, 22.0), strict=True)
     forced = SamplingParams(
         frequency_penalty=2, logit_bias=tuple((tokenizer.encode(text)[0], logit) for text, logit in likely)

@@ -294,11 +294,16 @@ def _not_indexed(name: str, folder: Path) -> Finding:
 
 def _tokenizer_finding(folder: Path) -> Finding:
     """A folder whose weights another server has."""
-    missing = [name for name in ("tokenizer.json", "config.json") if not (folder / name).is_file()]
+    missing = [name for name in (_vocabulary(folder), "config.json") if not (folder / name).is_file()]
     if missing:
         remedy = "put those of the served model there, or name another folder in TOOLFORMER_MODEL"
         return Finding(f"model {folder.name}", "problem", f"{folder} holds no {' and no '.join(missing)}", remedy)
     return Finding(f"model {folder.name}", "ok", "the tokenizer of the served model")
+
+
+def _vocabulary(folder: Path) -> str:
+    """The name of the file that holds a model's vocabulary, or should."""
+    return next((name for name in ("tokenizer.json", "tokenizer.model") if (folder / name).is_file()), "tokenizer.json")
 
 
 def _model_finding(folder: Path) -> Finding:
@@ -311,7 +316,7 @@ def _model_finding(folder: Path) -> Finding:
         # CTranslate2's own config.json names no architecture; its folder says what it is by what is beside it.
         converted = (folder / "translation.json").is_file()
         kind = "translation model for CTranslate2" if converted else config["model_type"]
-        (folder / "tokenizer.json").open("rb").close()
+        (folder / _vocabulary(folder)).open("rb").close()
     except (OSError, ValueError, LookupError, TypeError) as error:
         return Finding(name, "problem", f"cannot be read: {error}", remedy)
     weights = [file for file in _WEIGHTS if (folder / file).is_file()]

@@ -33,6 +33,14 @@ class PromptTokenizer(VocabularyTokenizer, Protocol):
         """The special tokens, as they are written, and their ids."""
         ...
 
+    def encode_prompt(self, text: str) -> list[int]:
+        """Ids of ``text`` at the beginning of a sequence."""
+        ...
+
+    def decode_prompt(self, ids: Sequence[int]) -> str:
+        """The reverse of :meth:`encode_prompt`."""
+        ...
+
     def encode_with_special_tokens(self, text: str) -> list[int]:
         """Ids of ``text`` and of what the tokenizer puts around one."""
         ...

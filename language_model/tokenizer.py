@@ -1,11 +1,11 @@
-"""A byte-level tokenizer such as GPT-J's: ids, and the exact bytes that each id stands for.
+"""A model's tokenizer: ids, and the exact bytes that each id stands for.
 
 Bytes, not strings, are what a stream of tokens can be cut at: a character may be spread over several tokens.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from tokenizers import AddedToken
 from tokenizers import Tokenizer as HFTokenizer
 
 from language_model.config import CheckpointError
+from language_model.sentencepiece import SentencePieces, as_data, piece_bytes, read_model
 from toolformer.api_call import SPECIAL_MARKS, CallMarks
 
 _LONG: Final = 4_096
@@ -26,8 +27,30 @@ def byte_alphabet() -> dict[str, int]:
     return {chr(byte): byte for byte in printable} | {chr(256 + n): byte for n, byte in enumerate(others)}
 
 
+def tokenizer_file(directory: Path | str) -> Path | None:
+    """The file in ``directory`` that holds the vocabulary; ``None`` if there is none."""
+    paths = (Path(directory) / name for name in ("tokenizer.json", "tokenizer.model"))
+    return next((path for path in paths if path.exists()), None)
+
+
+def read_vocabulary(path: Path) -> HFTokenizer:
+    """The vocabulary in ``path``, a ``tokenizer.json`` or a ``tokenizer.model``.
+
+    Raises:
+        CheckpointError: if it is unreadable.
+    """
+    if path.suffix == ".model":
+        return read_model(path)
+    try:
+        found: HFTokenizer = HFTokenizer.from_file(str(path))
+    except Exception as error:  # the library raises bare Exception for damaged files
+        raise CheckpointError(f"{path} cannot be read: {error}") from None
+    return found
+
+
 class ByteLevelTokenizer:
-    """The vocabulary of a ``tokenizer.json`` with byte-level BPE (GPT-2, GPT-J, the bundled model).
+    """A vocabulary of which each token stands for bytes: byte-level BPE (GPT-2, GPT-J, Llama 3, the bundled model), or
+    SentencePiece with a piece for every byte (LLaMA, Mistral; ``sentencepiece.py``).
 
     ``marks`` are the special tokens for a call's marks if it has them, else their text."""
 
@@ -35,29 +58,31 @@ class ByteLevelTokenizer:
         """Wrap ``backend``; special tokens in text are encoded as the ordinary text they are written as.
 
         Raises:
-            CheckpointError: if the vocabulary is not byte-level.
+            CheckpointError: if it is no such vocabulary.
         """
-        self._backend = backend
-        # Text comes from users and tools: `<|endoftext|>` in it is data, never the mark itself.
-        backend.encode_special_tokens = True
-        backend.no_truncation()
-        backend.no_padding()
+        self._backend = as_data(backend)
         if all(backend.token_to_id(name) is not None for name in SPECIAL_MARKS):
             # Published as ordinary tokens, which text could write.
             backend.add_special_tokens([AddedToken(name, special=True, normalized=False) for name in SPECIAL_MARKS])
-        alphabet = byte_alphabet()
         added = {number: token.content for number, token in backend.get_added_tokens_decoder().items()}
-        self._bytes: dict[int, bytes] = {}
-        for token, number in backend.get_vocab(with_added_tokens=True).items():
-            if number in added:
-                self._bytes[number] = added[number].encode()
-            elif all(character in alphabet for character in token):
-                self._bytes[number] = bytes(alphabet[character] for character in token)
-            else:
-                raise CheckpointError(f"tokenizer.json: token {token!r} is not byte-level; GPT-2's and GPT-J's are")
-        self._longest = max(map(len, self._bytes.values()))
         self._special = {t.content: n for n, t in backend.get_added_tokens_decoder().items() if t.special}
         self.special_ids = frozenset(self._special.values())
+        pieces = {number: token for token, number in backend.get_vocab(with_added_tokens=True).items()}
+        alphabet = byte_alphabet()
+        strange = next((t for n, t in pieces.items() if n not in added and not set(t) <= alphabet.keys()), None)
+        self._pieces: SentencePieces | None = None
+        if strange is None:
+            own = {n: bytes(alphabet[c] for c in token) for n, token in pieces.items() if n not in added}
+        elif backend.token_to_id("<0x00>") is None:
+            raise CheckpointError(
+                f"tokenizer.json: token {strange!r} is not byte-level; GPT-2's and GPT-J's are, and those of "
+                "SentencePiece's that have one for every byte"
+            )
+        else:
+            self._pieces = SentencePieces(backend, list(self._special))
+            own = {number: piece_bytes(token) for number, token in pieces.items()}
+        self._bytes = own | {number: content.encode() for number, content in added.items()}
+        self._longest = max(map(len, self._bytes.values()))
         self.marks = CallMarks.in_text(self.encode)
         self._names: dict[int, bytes] = {}
         """The names of tokens that read as another text: of special marks."""
@@ -70,20 +95,16 @@ class ByteLevelTokenizer:
 
     @classmethod
     def from_pretrained(cls, directory: Path | str) -> ByteLevelTokenizer:
-        """Load ``directory/tokenizer.json``.
+        """Load ``directory/tokenizer.json`` or, where there is none, ``tokenizer.model``.
 
         Raises:
-            CheckpointError: if the file is missing or unreadable.
+            CheckpointError: if both are missing, or the file is unreadable.
         """
-        path = Path(directory) / "tokenizer.json"
-        if not path.exists():
+        path = tokenizer_file(directory)
+        if path is None:
+            path = Path(directory) / "tokenizer.json"
             raise CheckpointError(f"{path} is missing: a checkpoint directory must hold its tokenizer.json")
-        try:
-            return cls(HFTokenizer.from_file(str(path)))
-        except CheckpointError:
-            raise
-        except Exception as error:  # the library raises bare Exception for damaged files
-            raise CheckpointError(f"{path} cannot be read: {error}") from None
+        return cls(read_vocabulary(path))
 
     @property
     def vocab_size(self) -> int:
@@ -96,15 +117,24 @@ class ByteLevelTokenizer:
         return dict(self._special)
 
     def encode(self, text: str) -> list[int]:
-        """Ids of ``text``; nothing is added and special tokens are not recognised in it."""
+        """Ids of ``text`` that follows other text; nothing is added and special tokens are not recognised in it."""
+        if self._pieces is not None:
+            return self._pieces.encode(text)
         if len(text) > _LONG:
             # As long as `encode` works, no other thread of Python does; the batched one lets them go on.
             [encoding] = self._backend.encode_batch_fast([text], add_special_tokens=False)
             return encoding.ids
         return self._backend.encode(text, add_special_tokens=False).ids
 
+    def encode_prompt(self, text: str) -> list[int]:
+        """Ids of ``text`` at the beginning of a sequence: with SentencePiece what the model saw before every text, a
+        token for its beginning and a space, is before this one too."""
+        return self.encode(text) if self._pieces is None else self._pieces.encode_beginning(text)
+
     def encode_with_special_tokens(self, text: str) -> list[int]:
-        """The same with the tokens that ``tokenizer.json`` puts around a text, such as one for its beginning."""
+        """The same with the tokens that the vocabulary's file puts around a text, such as one for its beginning."""
+        if self._pieces is not None:
+            return self._pieces.encode_beginning(text)
         return self._backend.encode_batch_fast([text], add_special_tokens=True)[0].ids
 
     def written(self, token_id: int) -> str:
@@ -127,8 +157,18 @@ class ByteLevelTokenizer:
         return self._names.get(token_id) or self.token_bytes(token_id)
 
     def decode_names(self, ids: Sequence[int]) -> str:
-        """Text of ``ids`` for other software, which reads special tokens by their names."""
-        return b"".join(map(self.name_bytes, ids)).decode("utf-8", errors="replace")
+        """Text of ``ids``, which begin a sequence, for other software: that reads special tokens by their names, and
+        itself puts there what :meth:`encode_prompt` does."""
+        return self._decode_beginning(ids, self.name_bytes)
+
+    def decode_prompt(self, ids: Sequence[int]) -> str:
+        """Text of ``ids`` that begin a sequence, without what :meth:`encode_prompt` put before it."""
+        return self._decode_beginning(ids, self.token_bytes)
+
+    def _decode_beginning(self, ids: Sequence[int], word: Callable[[int], bytes]) -> str:
+        begun = self._pieces is not None and bool(ids) and ids[0] in self.special_ids
+        text = b"".join(map(word, ids[1:] if begun else ids)).decode("utf-8", errors="replace")
+        return text.removeprefix(" ") if begun else text
 
     def decode(self, ids: Sequence[int]) -> str:
         """Text of ``ids``; bytes that form no character become U+FFFD."""

@@ -18,7 +18,7 @@ from training_jobs.settings import positive
 Precision = Literal["float32", "bfloat16", "float16", "int8", "int4"]
 
 _KEY = "TOOLFORMER_MODEL_SERVER_API_KEY"
-_ON_SERVER = ("config.json", "tokenizer.json", "generation_config.json")
+_ON_SERVER = ("config.json", "tokenizer.json", "tokenizer.model", "generation_config.json")
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.console import Console
 
 from language_model.config import CheckpointError
-from language_model.tokenizer import ByteLevelTokenizer
+from language_model.tokenizer import ByteLevelTokenizer, tokenizer_file
 from toolformer.cache_settings import CacheSettings
 from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
@@ -109,7 +109,7 @@ def _begin(
     options: argparse.Namespace, folder: RunFolder, tools: Sequence[Tool], registry: ToolRegistry, how: Running
 ) -> None:
     """Make the corpus: of files, or of the C* of the round before."""
-    tokenizer = options.model / "tokenizer.json"
+    tokenizer = tokenizer_file(options.model) or options.model / "tokenizer.json"
     if options.round == 1:
         if not options.files or options.earlier:
             raise StageError("the first round takes FILES and no --earlier; a later one --round 2 --earlier DIR")

@@ -11,7 +11,7 @@ from typing import Final
 from inference_gateway.backends.base import Backend
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
 from language_model.config import CheckpointError
-from language_model.tokenizer import ByteLevelTokenizer
+from language_model.tokenizer import ByteLevelTokenizer, tokenizer_file
 
 
 def backend_loader(settings: GatewaySettings) -> Callable[[], Backend]:
@@ -31,7 +31,7 @@ def backend_loader(settings: GatewaySettings) -> Callable[[], Backend]:
             f"{variable('backend_url')} is missing: {variable('backend')}={settings.backend} needs the model server's "
             "address, such as http://127.0.0.1:8000"
         )
-    if not (settings.model / "tokenizer.json").is_file():
+    if tokenizer_file(settings.model) is None:
         raise SettingsError(
             f"TOOLFORMER_MODEL: {settings.model} holds no tokenizer.json; name a directory with the served model's"
         )

@@ -28,7 +28,9 @@ class TokenizeBody(_TokensBody):
 
     prompt: UnicodeText
     add_special_tokens: bool | None = Field(
-        None, description="Add what the tokenizer puts around a text; by default nothing, as for completions."
+        None,
+        description="Add what the tokenizer puts around a text; by default as for completions: a SentencePiece "
+        "vocabulary does, others do not.",
     )
     return_token_strs: bool | None = Field(None, description="Give the tokens as the vocabulary writes them too.")
 
@@ -45,7 +47,9 @@ class Tokens(BaseModel):
     def of(cls, body: TokenizeBody, backend: Backend) -> Tokens:
         """Those of ``body`` in the vocabulary of ``backend``."""
         tokenizer = backend.tokenizer
-        encode = tokenizer.encode_with_special_tokens if body.add_special_tokens else tokenizer.encode
+        encode = tokenizer.encode_prompt
+        if body.add_special_tokens is not None:
+            encode = tokenizer.encode_with_special_tokens if body.add_special_tokens else tokenizer.encode
         ids = encode(body.prompt)
         written = [tokenizer.written(token) for token in ids] if body.return_token_strs else None
         return cls(tokens=ids, count=len(ids), max_model_len=backend.max_model_len, token_strs=written)

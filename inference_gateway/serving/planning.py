@@ -174,8 +174,15 @@ async def _encode(prompts: Sequence[Prompt], completer: Completer, context: Cont
     """The ids of each prompt."""
     tokenizer, tools = completer.backend.tokenizer, completer.registry
 
+    def ids_of(prompt: str) -> list[int]:
+        if context.hidden:
+            return encode_with_calls(prompt, tokenizer, tools)
+        if tokenizer.marks.special:
+            return [*tokenizer.encode_prompt(""), *encode_with_calls(prompt, tokenizer, tools)]
+        return tokenizer.encode_prompt(prompt)
+
     def encode_all() -> list[tuple[int, ...]]:
-        return [tuple(encode_with_calls(p, tokenizer, tools)) if isinstance(p, str) else p for p in prompts]
+        return [tuple(ids_of(prompt)) if isinstance(prompt, str) else prompt for prompt in prompts]
 
     for number, prompt in enumerate(prompts):
         if isinstance(prompt, str):
@@ -233,4 +240,4 @@ def _wrapped(seed: int) -> int:
 def _text_of(prompt: Prompt, backend: Backend) -> str:
     if isinstance(prompt, str):
         return prompt
-    return backend.tokenizer.decode(prompt)
+    return backend.tokenizer.decode_prompt(prompt)

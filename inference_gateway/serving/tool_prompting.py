@@ -15,7 +15,8 @@ from toolformer.tools import Tool, ToolRegistry
 def hidden_ids(tools: tuple[Tool, ...], tokenizer: PromptTokenizer) -> tuple[int, ...]:
     """The hidden prompt of ``tools``. It is encoded apart from the prompt behind it: so it has the same ids every time,
     and its keys and values are found in the prefix cache."""
-    return tuple(encode_with_calls("".join(tool.hidden_prompt for tool in tools), tokenizer, ToolRegistry(tools)))
+    shown = "".join(tool.hidden_prompt for tool in tools)
+    return (*tokenizer.encode_prompt(""), *encode_with_calls(shown, tokenizer, ToolRegistry(tools)))
 
 
 @dataclass(frozen=True, slots=True)

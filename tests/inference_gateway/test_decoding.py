@@ -2,7 +2,9 @@
 
 import itertools
 import random
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
@@ -13,8 +15,9 @@ from inference_gateway.actions import Keep
 from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CallFinished, CompletionRequest, Finished, SamplingParams, TextDelta
 from inference_gateway.decoding import DecodingMachine, Phase, StepRule
+from language_model.tokenizer import ByteLevelTokenizer
 from tests.inference_gateway.scripted_machine import END, TOOLS, ChunkTokenizer, run
-from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
+from tests.support.vocabularies import VOCABULARIES, gpt2_tokenizer, sentencepiece_tokenizer, small_tokenizer
 from toolformer.api_call import splice_result
 
 
@@ -510,7 +513,7 @@ class TestLimits:
             machine.accept(5)
 
 
-@pytest.mark.parametrize("make", BOTH)
+@pytest.mark.parametrize("make", VOCABULARIES)
 def test_real_vocabularies_start_calls_with_their_own_tokens(make: object) -> None:
     tokenizer = make()  # type: ignore[operator]
     vocabulary = CallVocabulary.of(tokenizer, [END])
@@ -526,8 +529,30 @@ def test_gpt_j_start_ids() -> None:
     assert CallVocabulary.of(gpt2_tokenizer(), [50256]).start_ids == (685,)
 
 
-@given(st.text(max_size=30))
-def test_any_text_without_brackets_comes_through_the_small_vocabulary(text: str) -> None:
-    tokenizer = small_tokenizer()
+WITHOUT_DATA = [small_tokenizer, sentencepiece_tokenizer, partial(sentencepiece_tokenizer, "unigram")]
+
+
+@given(st.text(max_size=30), st.sampled_from(WITHOUT_DATA))
+def test_any_text_without_brackets_comes_through_a_vocabulary(
+    text: str, make: Callable[[], ByteLevelTokenizer]
+) -> None:
+    tokenizer = make()
     text = text.replace("[", "")
     assert run(tokenizer, tokenizer.encode(text))[0].text == text
+
+
+@pytest.mark.parametrize("make", WITHOUT_DATA, ids=["small", "bpe", "unigram"])
+@pytest.mark.parametrize("before", ["So they hold", "日本語 🙂", ""])
+def test_a_call_is_made_in_a_vocabulary(make: Callable[[], ByteLevelTokenizer], before: str) -> None:
+    """In SentencePiece's unigram ` ->` is three tokens, and half of the characters are several."""
+    tokenizer = make()
+    script = [*tokenizer.encode(before + CALL), *tokenizer.encode(AFTER)]
+    seen, machine = run(tokenizer, script, ["408 é 漢"])
+    assert seen.calls == [("Calculator", "24 * 17", "408 é 漢", len(before))]
+    assert seen.text == before + CALL + " 408 é 漢]" + AFTER
+    assert machine.ids == [
+        *tokenizer.encode(before + CALL), *tokenizer.encode(" 408 é 漢"), *tokenizer.encode("]"),
+        *tokenizer.encode(AFTER),
+    ]  # fmt: skip
+    failed, machine = run(tokenizer, tokenizer.encode(before + CALL), [None])
+    assert failed.text.rstrip(" ") == before

@@ -1,7 +1,9 @@
-"""Tokenizers for tests: a small one made here, and GPT-2's where the shared data is at hand."""
+"""Tokenizers for tests: small ones made here, and GPT-2's where the shared data is at hand."""
 
 import functools
+import io
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -64,6 +66,40 @@ def save_small_tokenizer(folder: Path) -> None:
 
 
 @functools.cache
+def sentencepiece_model(kind: str = "bpe") -> bytes:
+    """A ``tokenizer.model`` with LLaMA's settings, trained by SentencePiece itself: ``kind`` is bpe or unigram."""
+    sentencepiece = pytest.importorskip("sentencepiece")  # one of the packages that `make setup` installs
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(_SENTENCES * 5),
+        model_writer=model,
+        model_type=kind,
+        vocab_size=420,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        split_digits=True,
+        normalization_rule_name="identity",
+        remove_extra_whitespaces=False,
+        required_chars='A1[]()->"',
+        minloglevel=2,
+    )
+    return model.getvalue()
+
+
+@functools.cache
+def sentencepiece_tokenizer(kind: str = "bpe") -> ByteLevelTokenizer:
+    """The tokenizer of `sentencepiece_model`."""
+    with tempfile.TemporaryDirectory() as folder:
+        save_sentencepiece(Path(folder), kind)
+        return ByteLevelTokenizer.from_pretrained(folder)
+
+
+def save_sentencepiece(folder: Path, kind: str = "bpe") -> None:
+    """Write its ``tokenizer.model`` beside a checkpoint."""
+    (folder / "tokenizer.model").write_bytes(sentencepiece_model(kind))
+
+
+@functools.cache
 def gpt2_tokenizer() -> ByteLevelTokenizer:
     """GPT-2's (and so GPT-J's) vocabulary; skips the test where the shared data is absent."""
     directory = SHARED_DATA / "gpt2-tokenizer"
@@ -72,9 +108,10 @@ def gpt2_tokenizer() -> ByteLevelTokenizer:
     return ByteLevelTokenizer.from_pretrained(directory)
 
 
-BOTH = [
+VOCABULARIES = [
     pytest.param(small_tokenizer, id="small"),
     pytest.param(marked_tokenizer, id="marked"),
+    pytest.param(sentencepiece_tokenizer, id="sentencepiece"),
     pytest.param(gpt2_tokenizer, id="gpt2", marks=pytest.mark.shared_data),
 ]
 """Parameters for tests that run on each vocabulary, and on both forms of a call's marks."""

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.calls import parse_call
-from tests.support.vocabularies import BOTH, gpt2_tokenizer, marked_tokenizer, small_tokenizer
+from tests.support.vocabularies import VOCABULARIES, gpt2_tokenizer, marked_tokenizer, small_tokenizer
 from toolformer.api_call import (
     ApiCall,
     CallMarks,
@@ -98,7 +98,7 @@ def test_a_neutralised_result_has_no_marks_and_one_line(result: str) -> None:
     assert neutralise(line) == line
 
 
-@pytest.mark.parametrize("tokenizer", BOTH)
+@pytest.mark.parametrize("tokenizer", VOCABULARIES)
 class TestIds:
     @settings(max_examples=300)
     @given(call=calls, result=inputs, limit=st.integers(1, 60))
@@ -121,7 +121,7 @@ class TestIds:
         self, tokenizer: Callable[[], ByteLevelTokenizer], result: str
     ) -> None:
         vocabulary = tokenizer()
-        names = "<TOOLFORMER_API_END><|endoftext|>"
+        names = "".join([*vocabulary.special_tokens, "<TOOLFORMER_API_END><|endoftext|>"])
         spliced = splice_result(result + names, vocabulary, max_tokens=10_000)
         assert spliced is not None
         closing = len(vocabulary.marks.closing)

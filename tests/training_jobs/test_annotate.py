@@ -14,7 +14,7 @@ from language_model.bulk.loading import as_bulk
 from language_model.bulk.rows import BulkRows
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
-from tests.support.vocabularies import BOTH, small_tokenizer
+from tests.support.vocabularies import VOCABULARIES, small_tokenizer
 from tests.training_jobs import plain_way
 from tests.training_jobs.calling_models import CALLS, QUOTED, WITHOUT_INPUT, calling_model, logits_of
 from toolformer.tools import Tool
@@ -57,7 +57,7 @@ def check(
     return happened
 
 
-@pytest.mark.parametrize("vocabulary", BOTH)
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
 @pytest.mark.parametrize("bulk", [as_bulk, rows], ids=["shared", "rows"])
 def test_positions_and_calls_equal_the_plain_way(
     vocabulary: Callable[[], ByteLevelTokenizer], bulk: Callable[..., BulkModel[Any]]

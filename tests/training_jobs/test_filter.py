@@ -13,7 +13,7 @@ from language_model.bulk.loading import as_bulk
 from language_model.bulk.rows import BulkRows
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
-from tests.support.vocabularies import BOTH, gpt2_tokenizer, small_tokenizer
+from tests.support.vocabularies import VOCABULARIES, gpt2_tokenizer, small_tokenizer
 from tests.training_jobs import plain_way
 from tests.training_jobs.calling_models import CALLS, QUOTED, calling_model, logits_of
 from toolformer.tools import Tool, ToolRegistry
@@ -41,7 +41,7 @@ def some_candidates(rng: random.Random, text: str, tokenizer: ByteLevelTokenizer
     return tuple(Candidate(at, 0, 0.5, asked, output) for at, (asked, output) in zip(positions, chosen, strict=True))
 
 
-@pytest.mark.parametrize("vocabulary", BOTH)
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
 @pytest.mark.parametrize("bulk", [as_bulk, rows], ids=["batched", "rows"])
 @pytest.mark.parametrize(
     ("begin_of_text", "without_result", "written"), [(True, "empty", " [{} -> ]"), (False, "closed", " [{}]")]

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from language_model.config import CheckpointError, model_type
-from language_model.tokenizer import ByteLevelTokenizer
+from language_model.tokenizer import ByteLevelTokenizer, tokenizer_file
 from toolformer.model_files.digests import record
 from training_jobs.errors import StageError
 from training_jobs.finetune.checkpoints import checkpoint
@@ -23,8 +23,8 @@ MODEL_FOLDER: Final = "model"
 ADAPTER_FOLDER: Final = "adapter"
 
 _BESIDE: Final = (
-    "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json",
-    "merges.txt", "generation_config.json",
+    "tokenizer.json", "tokenizer.model", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json",
+    "vocab.json", "merges.txt", "generation_config.json",
 )  # fmt: skip
 _GPTJ_LINEAR: Final = ["q_proj", "k_proj", "v_proj", "out_proj", "fc_in", "fc_out"]
 
@@ -58,7 +58,7 @@ def load_vocabulary(directory: Path, recipe: FinetuneRecipe) -> tuple[ByteLevelT
     end = end[0] if isinstance(end, list) and end else end
     if isinstance(size, int) and tokenizer.vocab_size > size:
         raise StageError(
-            f"--model: {directory / 'tokenizer.json'} has {tokenizer.vocab_size:,} ids but {path} a vocab_size of "
+            f"--model: {tokenizer_file(directory)} has {tokenizer.vocab_size:,} ids but {path} a vocab_size of "
             f"{size:,}: it is another model's vocabulary"
         )
     if not isinstance(end, int) or not tokenizer.token_bytes(end):

@@ -12,7 +12,7 @@ from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CallStarted, CompletionRequest
 from inference_gateway.decoding import DecodingMachine
 from language_model.tokenizer import ByteLevelTokenizer
-from tests.support.vocabularies import BOTH, small_tokenizer
+from tests.support.vocabularies import VOCABULARIES, small_tokenizer
 from toolformer.api_call import ApiCall, neutralise, splice_result
 from toolformer.tools import ToolRegistry
 from training_jobs.merge.putting import rendered
@@ -86,7 +86,7 @@ def after_the_same_call(call: CallSegment, before: tuple[int, ...], tokenizer: B
     return [*before, *machine.ids]
 
 
-@pytest.mark.parametrize("vocabulary", BOTH)
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
 @settings(max_examples=60, deadline=None)
 @given(segments=SEGMENTS, begin=st.booleans())
 def test_training_ids_are_those_of_inference(
@@ -106,7 +106,7 @@ def test_training_ids_are_those_of_inference(
         assert b"".join(map(tokenizer.token_bytes, body)).decode() == rendered(segments, REGISTRY)
 
 
-@pytest.mark.parametrize("vocabulary", BOTH)
+@pytest.mark.parametrize("vocabulary", VOCABULARIES)
 @settings(max_examples=60, deadline=None)
 @given(text=TEXT, data=st.data())
 def test_plain_text_keeps_its_ids_around_a_call(

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
-from tokenizers import Tokenizer
+from language_model.config import CheckpointError
+from language_model.tokenizer import read_vocabulary, tokenizer_file
 
 Span = tuple[int, int]
 TokenSpans = Callable[[str], Sequence[Span]]
@@ -23,15 +24,15 @@ def word_spans(text: str) -> list[Span]:
 
 
 def model_spans(path: Path) -> TokenSpans:
-    """Tokens of the ``tokenizer.json`` at ``path`` (or in that folder).
+    """Tokens of the ``tokenizer.json`` or ``tokenizer.model`` at ``path`` (or in that folder).
 
     Raises:
         ValueError: if there is none.
     """
-    file = path / "tokenizer.json" if path.is_dir() else path
+    file = (tokenizer_file(path) or path / "tokenizer.json") if path.is_dir() else path
     try:
-        tokenizer = Tokenizer.from_file(str(file))
-    except Exception as error:  # the library raises bare Exception
+        tokenizer = read_vocabulary(file)
+    except CheckpointError as error:
         raise ValueError(f"--tokenizer: {file} is no tokenizer.json ({error})") from None
 
     def spans(text: str) -> Sequence[Span]:

@@ -1,0 +1,103 @@
+"""Decoding by a model of Llama's shape, with 100 million random weights; ``decode.py --llama`` runs it.
+
+The local engine takes all streams through transformers' modules at once; `one by one` is the same engine on models that
+cannot be taken so. transformers gets all prompts as one batch. Where vLLM is installed (`make test-vllm` makes such an
+environment) the gateway's backend that is vLLM is measured instead of the other two engines, since it takes the
+memory. All compute in float32, peers take turns, and the best round of each counts."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import torch
+
+from benchmarks.wide import PROMPT_TOKENS, Peer, reading_speed, show, streams_of
+from inference_gateway.backends.local import LocalBackend
+from inference_gateway.engine.limits import EngineLimits
+from language_model.other_models.from_transformers import load_other
+from language_model.other_models.one_by_one import OneByOne
+from language_model.tokenizer import ByteLevelTokenizer
+
+SIZES: Final = {
+    "vocab_size": 16_384, "hidden_size": 768, "intermediate_size": 2_048, "num_hidden_layers": 12,
+    "num_attention_heads": 12, "num_key_value_heads": 4, "max_position_embeddings": 2_048,
+    "bos_token_id": 0, "eos_token_id": 0,
+}  # fmt: skip
+
+
+async def measure(options: argparse.Namespace) -> dict[str, Any]:
+    """The table of ``options.streams`` and ``options.tokens``."""
+    torch.set_num_threads(max(options.threads))
+    with tempfile.TemporaryDirectory(dir=options.scratch) as directory:
+        folder = Path(directory)
+        read = random_checkpoint(folder, options.model)
+        peers = [await vllm(folder, read)] if find_spec("vllm") else await in_this_process(folder, read)
+        rng = np.random.default_rng(0)
+        for streams, _, peer in itertools.product(options.streams, range(options.rounds), peers):
+            prompts = rng.integers(1, 2_000, (streams, PROMPT_TOKENS)).tolist()
+            await peer.timed(f"{streams} streams", prompts, options.tokens, streams * options.tokens)
+        reading = reading_speed(4 * read)
+    show(peers, reading)
+    return {"reading_bytes_per_s": reading, "rows": [{"peer": peer.name} | peer.best for peer in peers]}
+
+
+def random_checkpoint(folder: Path, model: Path) -> int:
+    """Write such a checkpoint with ``model``'s vocabulary; how many weights a step reads."""
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    made = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES))
+    made.save_pretrained(folder)
+    shutil.copy(model / "tokenizer.json", folder)
+    return sum(one.numel() for one in made.parameters()) - int(made.model.embed_tokens.weight.numel())
+
+
+async def in_this_process(folder: Path, read: int) -> list[Peer]:
+    """The local engine in its two ways, and transformers."""
+    import transformers
+
+    theirs = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
+    tokenizer = ByteLevelTokenizer.from_pretrained(folder)
+    limits = EngineLimits(max_sequences=32, max_model_len=1_024, reuse_prefixes=False, prefill_tokens=512)
+    peers = [Peer("transformers", generating(theirs), 4.0 * read, 0)]
+    for name, model in {"engine": load_other(folder), "one by one": OneByOne(theirs)}.items():
+        backend = LocalBackend(model, tokenizer, "bench", limits)
+        await backend.start()
+        peers.insert(0, Peer(name, streams_of(backend), 4.0 * read, 0))
+    return peers
+
+
+def generating(model: Any) -> Callable[[Sequence[list[int]], int], Awaitable[None]]:
+    """transformers' ``generate`` on all prompts as one batch."""
+
+    async def make(prompts: Sequence[list[int]], tokens: int) -> None:
+        ids = torch.tensor(prompts)
+        length = {"min_new_tokens": tokens, "max_new_tokens": tokens}
+        mask = torch.ones_like(ids)
+        with torch.inference_mode():
+            made = await asyncio.to_thread(
+                model.generate, ids, attention_mask=mask, do_sample=False, pad_token_id=0, **length
+            )
+        assert made.shape == (len(prompts), PROMPT_TOKENS + tokens)
+
+    return make
+
+
+async def vllm(folder: Path, read: int) -> Peer:
+    """The backend that is vLLM."""
+    from inference_gateway.backends.vllm.vllm_backend import VllmBackend, VllmLimits
+
+    limits = VllmLimits(max_sequences=32, max_waiting=100, hold_seconds=60)
+    backend = VllmBackend.load(folder, [0], limits=limits, max_model_len=1_024, cache_bytes=2**30, reuse_prefixes=False)
+    await backend.start()
+    return Peer("vLLM", streams_of(backend), 4.0 * read, 0)
