@@ -59,7 +59,8 @@ def random_checkpoint(folder: Path, model: Path) -> int:
     made = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES))
     made.save_pretrained(folder)
     shutil.copy(model / "tokenizer.json", folder)
-    return sum(one.numel() for one in made.parameters()) - int(made.model.embed_tokens.weight.numel())
+    read: int = made.num_parameters() - made.model.embed_tokens.weight.numel()
+    return read
 
 
 async def in_this_process(folder: Path, read: int) -> list[Peer]:

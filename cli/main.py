@@ -34,7 +34,7 @@ index = typer.Typer(
 )
 
 MODELS_HELP = """A folder with a Hugging Face checkpoint to serve: GPT-J, or another causal model that transformers
-    loads with plain attention and a key-value cache, such as Llama or GPT-2 (slower). By default the bundled
+    loads with plain attention and a key-value cache, such as Llama or GPT-2. By default the bundled
     gptj-tools."""
 
 Url = Annotated[

@@ -51,8 +51,8 @@ class SentencePieces:
         spec["pre_tokenizer"] = _without_prefix(spec["pre_tokenizer"], "pretokenizers")
         self._beginning, self._following = backend, as_data(HFTokenizer.from_str(json.dumps(spec)))
         self._lookalike = _lookalike(special)
-        self._sign = [backend.token_to_id(f"<0x{byte:02X}>") for byte in _SPACE.encode()]
-        written = (backend.id_to_token(token) for token in self.encode(_PROBE))
+        self._sign = [backend.get_vocab()[f"<0x{byte:02X}>"] for byte in _SPACE.encode()]
+        written = (backend.id_to_token(token) or "" for token in self.encode(_PROBE))
         if b"".join(map(piece_bytes, written)) != _PROBE.encode():
             raise CheckpointError("tokenizer.json: it normalises texts, which then do not come back as they were")
 

@@ -4,7 +4,6 @@ import io
 from pathlib import Path
 
 import pytest
-import sentencepiece
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders, normalizers, pre_tokenizers
@@ -18,6 +17,8 @@ from tests.support.vocabularies import (
     sentencepiece_tokenizer,
     small_vocabulary,
 )
+
+sentencepiece = pytest.importorskip("sentencepiece")
 
 KINDS = ["bpe", "unigram"]
 texts = st.text(st.sampled_from("aé1 .\n🙂 本[]>-A(T▁<x05D/s"), max_size=40) | st.text(max_size=40)
@@ -73,7 +74,7 @@ def as_llama_is_published(tokenizer: Tokenizer) -> None:
 
 
 def as_mistral_is_published(tokenizer: Tokenizer) -> None:
-    tokenizer.normalizer = None  # type: ignore[assignment] - what it is for none
+    tokenizer.normalizer = normalizers.Sequence([])
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace("▁", prepend_scheme="first", split=False)
 
 
