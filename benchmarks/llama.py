@@ -1,9 +1,9 @@
 """Decoding by a model of Llama's shape, with 100 million random weights; ``decode.py --llama`` runs it.
 
-The local engine takes all streams through transformers' modules at once; `one by one` is the same engine on models that
-cannot be taken so. transformers gets all prompts as one batch. Where vLLM is installed (`make test-vllm` makes such an
-environment) the gateway's backend that is vLLM is measured instead of the other two engines, since it takes the
-memory. All compute in float32, peers take turns, and the best round of each counts."""
+The local engine takes all streams through transformers' modules at once, with the products in compiled code or in
+torch; `one by one` is what it does with models that cannot be taken so. transformers gets all prompts as one batch.
+Where vLLM is installed (`make test-vllm` makes such an environment) only the gateway's backend that is vLLM is
+measured. Peers take turns, and the best round of each counts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ from typing import Any, Final
 import numpy as np
 import torch
 
-from benchmarks.wide import PROMPT_TOKENS, Peer, reading_speed, show, streams_of
+from benchmarks.wide import PROMPT_TOKENS, SCALES, Peer, reading_speed, show, streams_of
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.limits import EngineLimits
+from language_model.native.packing import Weights
+from language_model.other_models.base import OtherCausalLM
 from language_model.other_models.from_transformers import load_other
 from language_model.other_models.one_by_one import OneByOne
+from language_model.other_models.together import Together
 from language_model.tokenizer import ByteLevelTokenizer
 
 SIZES: Final = {
@@ -64,17 +67,22 @@ def random_checkpoint(folder: Path, model: Path) -> int:
 
 
 async def in_this_process(folder: Path, read: int) -> list[Peer]:
-    """The local engine in its two ways, and transformers."""
+    """The local engine in its ways, and transformers."""
     import transformers
 
     theirs = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = ByteLevelTokenizer.from_pretrained(folder)
     limits = EngineLimits(max_sequences=32, max_model_len=1_024, reuse_prefixes=False, prefill_tokens=512)
     peers = [Peer("transformers", generating(theirs), 4.0 * read, 0)]
-    for name, model in {"engine": load_other(folder), "one by one": OneByOne(theirs)}.items():
+    ways: dict[str, OtherCausalLM[Any]] = {"one by one": OneByOne(theirs), "engine, torch": load_other(folder)}
+    for kind in (Weights.FLOAT32, Weights.INT8):
+        ways[f"engine, {kind.name.lower()}"] = model = load_other(folder)
+        assert isinstance(model, Together)
+        model.pack(kind)
+    for name, model in ways.items():
         backend = LocalBackend(model, tokenizer, "bench", limits)
         await backend.start()
-        peers.insert(0, Peer(name, streams_of(backend), 4.0 * read, 0))
+        peers.append(Peer(name, streams_of(backend), (SCALES if "int8" in name else 4.0) * read, 0))
     return peers
 
 

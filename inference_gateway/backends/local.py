@@ -27,7 +27,9 @@ from language_model.graphs import DecodeGraphs
 from language_model.native.compiled import CompiledGPTJ
 from language_model.native.library import Unavailable
 from language_model.native.packing import Weights
+from language_model.other_models.base import OtherCausalLM
 from language_model.other_models.from_transformers import load_other
+from language_model.other_models.together import Together
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import SplicedResult
 
@@ -153,13 +155,34 @@ class LocalBackend:
         return self._engine.stats()
 
 
+def _packed(model: OtherCausalLM[Any], weights: Weights) -> OtherCausalLM[Any]:
+    """``model`` with its products in compiled code, if that can be."""
+    why = "this kind of model goes through transformers row by row"
+    if isinstance(model, Together):
+        try:
+            model.pack(weights)
+        except Unavailable as unavailable:
+            why = str(unavailable)
+        else:
+            log.info("products are computed in compiled code")
+            return model
+    if weights in (Weights.INT8, Weights.INT4):
+        raise CheckpointError(f"dtype {weights.name.lower()}: {why}: take bfloat16")
+    log.info("products are computed by torch: %s", why)
+    return model
+
+
 def _load_model(directory: Path, weights: Weights, device: str, *, compiled_step: bool) -> CausalLM[Any]:
     whole = weights in (Weights.INT8, Weights.INT4)
-    if whole and (device != "cpu" or not compiled_step or model_type(directory) != "gptj"):
-        raise CheckpointError(f"dtype {weights.name.lower()} is for GPT-J in compiled code on a CPU: take bfloat16")
+    if whole and (device != "cpu" or not compiled_step):
+        raise CheckpointError(
+            f"dtype {weights.name.lower()} is for GPT-J (Llama, Mistral, Qwen, GPT-2) in compiled code on a CPU: take "
+            "bfloat16"
+        )
     dtype = torch.float32 if weights == Weights.FLOAT32 else torch.bfloat16
     if model_type(directory) != "gptj":
-        return load_other(directory, dtype=dtype, device=device)
+        other = load_other(directory, dtype=dtype, device=device)
+        return _packed(other, weights) if device == "cpu" and compiled_step else other
     if device == "cpu" and compiled_step:
         try:
             model = CompiledGPTJ.load(directory, weights)

@@ -79,6 +79,10 @@ def load() -> ctypes.CDLL:
     library.scratch_size.restype = size
     library.step.argtypes = (address, address, size, address, address, address, size, address, size, address, address)
     library.step.restype = None
+    library.lone_product.argtypes = (address, size, address, address, address)
+    library.lone_product.restype = None
+    library.product_size.argtypes = (address,)
+    library.product_size.restype = size
     return library
 
 

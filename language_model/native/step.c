@@ -316,6 +316,24 @@ void step(const model *m, const cache *c, long tokens, const long *ids, const lo
     if (together) disperse();
 }
 
+enum { AT_ONCE = 64 }; /* rows of a product: few enough to stay near while each weight is used */
+
+/* A product by itself, of a model that others compute: out [rows, width] = a [rows, taken] . w + bias. `width` is whole
+   panels, `scratch` has `product_size` floats. */
+void lone_product(const matrix *w, long rows, const float *a, float *out, float *scratch) {
+    int together = gather();
+    for (long row = 0; row < rows; row += AT_ONCE) {
+        long some = rows - row < AT_ONCE ? rows - row : AT_ONCE;
+        multiply(together, some, a + row * w->taken, w->taken, w, 0, out + row * w->width, w->width, scratch);
+    }
+    if (together) disperse();
+}
+
+/* Floats of scratch that a product with `w` by itself needs. */
+long product_size(const matrix *w) {
+    return w->kind == BYTES || w->kind == NIBBLES ? whole_size(AT_ONCE, w->depth) : 0;
+}
+
 /* The most likely token of each row of `logits`, whose rows begin `stride` floats apart: the first of equals. */
 void most_likely(const float *logits, long rows, long vocabulary, long stride, long *tokens) {
     for (long row = 0; row < rows; row++, logits += stride) {

@@ -51,8 +51,7 @@ class NativeStep(Stepper):
         """
         config = packed.config
         require_shape(config)
-        self._library = library.load()
-        self._library.hire(min(torch.get_num_threads(), _MOST_THREADS) - 1)
+        self._library = hired_library()
         self._layers, self._vocabulary = config.n_layer, config.vocab_size
         # Kept here, for the structures below hold their bare addresses.
         self._packed = packed
@@ -159,6 +158,17 @@ class _Known(NamedTuple):
     scratch: Tensor
 
 
+def hired_library() -> ctypes.CDLL:
+    """The library, whose work as many threads share as torch had when this was first asked.
+
+    Raises:
+        Unavailable: if there is no compiler, or it fails.
+    """
+    found = library.load()
+    found.hire(min(torch.get_num_threads(), _MOST_THREADS) - 1)
+    return found
+
+
 def _address(longs: Longs) -> int:
     return longs.buffer_info()[0]
 
@@ -175,11 +185,12 @@ def require_shape(config: GPTJConfig) -> None:
 
 def _layer(layer: PackedLayer) -> library.LayerStruct:
     scale, shift = layer.norm or (None, None)
-    out = library.MatrixStruct() if layer.out is None else _matrix(layer.out)
-    return library.LayerStruct(_at(scale), _at(shift), _matrix(layer.into), out)
+    out = library.MatrixStruct() if layer.out is None else matrix_struct(layer.out)
+    return library.LayerStruct(_at(scale), _at(shift), matrix_struct(layer.into), out)
 
 
-def _matrix(matrix: Matrix) -> library.MatrixStruct:
+def matrix_struct(matrix: Matrix) -> library.MatrixStruct:
+    """``matrix`` as compiled code reads it; it holds bare addresses."""
     sizes = (matrix.weights, matrix.depth, matrix.taken, matrix.width)
     return library.MatrixStruct(*sizes, matrix.panels.data_ptr(), _at(matrix.scales), matrix.bias.data_ptr())
 

@@ -17,6 +17,8 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
 from language_model.kv_cache import KVCache, require_room
+from language_model.native.linear import pack_products
+from language_model.native.packing import Weights
 from language_model.other_models.base import OtherCausalLM
 from language_model.where import Run
 
@@ -56,6 +58,16 @@ class Together(OtherCausalLM[KVCache]):
         """Whether a model of this configuration can be computed so."""
         rotation = getattr(config, "rope_parameters", None) or {}
         return config.model_type in _KINDS and rotation.get("rope_type", "default") in _ROTATIONS
+
+    def pack(self, kind: Weights) -> None:
+        """Compute products in compiled code from now on, with weights packed as ``kind``; the rest in float32.
+
+        Raises:
+            Unavailable: if there is no compiled code here; then all is as it was.
+        """
+        from transformers.pytorch_utils import Conv1D  # GPT-2's
+
+        pack_products(self._model, Conv1D, kind)
 
     def new_cache(self, rows: int, max_length: int | None = None) -> KVCache:
         sizes = _RowSizes(self.layers, self.key_heads, self.head_width, self.max_positions)

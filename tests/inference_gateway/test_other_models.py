@@ -14,6 +14,8 @@ from inference_gateway.backends.local import LocalBackend
 from inference_gateway.core import CompletionRequest, Finished, TextDelta
 from inference_gateway.engine.limits import EngineLimits
 from language_model.config import CheckpointError
+from language_model.native.library import Unavailable
+from language_model.native.packing import Weights
 from language_model.other_models.from_transformers import load_other, wrap
 from language_model.other_models.one_by_one import DynamicRows, OneByOne
 from language_model.other_models.together import Together
@@ -90,6 +92,33 @@ def test_any_schedule_equals_full_recomputation(theirs: Any) -> None:
     assert isinstance(model, Together)
     with torch.inference_mode():
         assert_all_happened(check(range(12), model, lambda ids: theirs(ids, use_cache=False).logits[0]))
+
+
+def packed(theirs: Any, kind: Weights) -> Together:
+    """The model with its products in compiled code."""
+    model = wrap(copy.deepcopy(theirs))
+    assert isinstance(model, Together)
+    try:
+        model.pack(kind)
+    except Unavailable as why:
+        pytest.skip(str(why))
+    return model
+
+
+def test_any_schedule_equals_full_recomputation_in_compiled_code(theirs: Any) -> None:
+    model = packed(theirs, Weights.FLOAT32)
+    with torch.inference_mode():
+        assert_all_happened(check(range(12, 24), model, lambda ids: theirs(ids, use_cache=False).logits[0]))
+
+
+@pytest.mark.parametrize("kind", [Weights.BFLOAT16, Weights.INT8, Weights.INT4])
+def test_fewer_bits_give_nearly_the_same(theirs: Any, kind: Weights) -> None:
+    model = packed(theirs, kind)
+    ids = [5, 6, 7, 8, 9]
+    with torch.inference_mode():
+        exact = theirs(torch.tensor([ids])).logits[0]
+    made = model.extend_every(model.new_cache(1, 8), 0, ids)
+    assert (made - exact).norm() / exact.norm() < {Weights.BFLOAT16: 0.05, Weights.INT8: 0.1, Weights.INT4: 0.7}[kind]
 
 
 @pytest.mark.parametrize("make", [gpt2, gpt_neox])

@@ -20,6 +20,7 @@ from language_model.gptj import GPTJ
 from language_model.kv_cache import KVCache
 from language_model.native import library, quantized
 from language_model.native.compiled import CompiledGPTJ
+from language_model.native.linear import PackedLinear
 from language_model.native.packing import GROUP, PANEL, Matrix, Weights, pack, pack_model
 from language_model.native.quantize import main as quantize_command
 from language_model.native.step import NativeStep
@@ -134,6 +135,23 @@ def test_a_matrix_that_is_too_short_is_refused() -> None:
         parts[part] = parts[part].view(-1)[:-1]
         with pytest.raises(ValueError, match="no packed matrix of 40 x 130"):
             Matrix(Weights.INT8, 40, 130, **parts)
+
+
+@pytest.mark.parametrize("kind", Weights)
+@pytest.mark.parametrize(("out", "taken"), [(32, 128), (33, 1), (97, 200)])
+@pytest.mark.parametrize("bias", [None, 2.0])
+def test_a_layer_of_others_models_equals_torchs(kind: Weights, out: int, taken: int, bias: float | None) -> None:
+    generator = torch.Generator().manual_seed(0)
+    layer = nn.Linear(taken, out, bias=bias is not None).requires_grad_(False)
+    if bias is not None:
+        layer.bias.fill_(bias)
+    x = torch.randn(2, 75, taken, generator=generator)
+    packed = PackedLinear(layer.weight, layer.bias, kind)
+    slow = Plain(unpack(pack(layer.weight, torch.zeros(out), kind)), layer.bias, kind)
+    got = packed(x)
+    torch.testing.assert_close(got, slow(x), atol=2e-3 if kind in WHOLE else 1e-5, rtol=1e-4)
+    alone = torch.stack([packed(row) for row in x.flatten(0, 1)])
+    assert torch.equal(got.flatten(0, 1), alone)
 
 
 @pytest.mark.parametrize("kind", Weights)
