@@ -19,8 +19,10 @@ from language_model.native.packing import Weights
 from language_model.other_models.from_transformers import load_other, wrap
 from language_model.other_models.one_by_one import DynamicRows, OneByOne
 from language_model.other_models.together import Together
+from language_model.tokenizer import ByteLevelTokenizer
+from tests.inference_gateway.http_harness import gateway
 from tests.inference_gateway.test_engine_schedules import assert_all_happened, check
-from tests.support.vocabularies import save_small_tokenizer
+from tests.support.vocabularies import save_sentencepiece, save_small_tokenizer
 
 SIZES = {"vocab_size": 424, "bos_token_id": 0, "eos_token_id": 0, "initializer_range": 0.3}
 LLAMA_SIZES = SIZES | {
@@ -225,3 +227,22 @@ def test_what_transformers_cannot_load_is_named(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(CheckpointError, match="has no model_type"):
         load_other(tmp_path)
+
+
+async def test_a_sentencepiece_model_is_served_over_http(tmp_path: Path) -> None:
+    made(llama).save_pretrained(tmp_path)
+    save_sentencepiece(tmp_path)
+    tokenizer = ByteLevelTokenizer.from_pretrained(tmp_path)
+    limits = EngineLimits(max_sequences=2)
+    backend = LocalBackend.load(tmp_path, limits=limits, cache_bytes=2**20, weights=Weights.FLOAT32)
+    async with gateway(make=lambda: backend) as served:
+        ids = (await served.http.post("/tokenize", json={"prompt": "Peru is"})).json()["tokens"]
+        assert ids == tokenizer.encode_prompt("Peru is")
+        assert ids[0] == tokenizer.special_tokens["<s>"]
+        plainly = {"prompt": "Peru is", "add_special_tokens": False}
+        assert (await served.http.post("/tokenize", json=plainly)).json()["tokens"] == tokenizer.encode("Peru is")
+        answer = await served.complete("Peru is", echo=True, max_tokens=4, ignore_eos=True)
+        assert answer["usage"]["prompt_tokens"] == len(ids)
+        assert answer["choices"][0]["text"].startswith("Peru is")
+        again = await served.complete(ids, echo=True, max_tokens=4, ignore_eos=True)
+        assert again["choices"][0]["text"] == answer["choices"][0]["text"]
