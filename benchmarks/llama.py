@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import os
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -104,6 +105,8 @@ def generating(model: Any) -> Callable[[Sequence[list[int]], int], Awaitable[Non
 
 async def vllm(folder: Path, read: int) -> Peer:
     """The backend that is vLLM."""
+    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     from inference_gateway.backends.vllm.vllm_backend import VllmBackend, VllmLimits
 
     limits = VllmLimits(max_sequences=32, max_waiting=100, hold_seconds=60)
