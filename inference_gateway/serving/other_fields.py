@@ -1,35 +1,25 @@
 """Fields of OpenAI's, vLLM's and llama.cpp's completions that this gateway has no use for.
 
 Clients send them with a value that changes nothing, so that value is taken. Any other value asks for what the gateway
-cannot do, and is refused by name with a remedy. A name that nobody knows is refused as well, with one it may be meant
-for: a misspelt field must not pass in silence.
+cannot do, and is refused by name with a remedy; ``other_fields.toml`` has both. A name that nobody knows is refused as
+well, with one it may be meant for: a misspelt field must not pass in silence.
 """
 
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from toolformer.http_api import ApiError
 from toolformer.http_api.errors import LONGEST_PARAM
 
-IGNORED: Final = frozenset(
-    {
-        "metadata",
-        "parallel_tool_calls",
-        "priority",
-        "prompt_cache_key",
-        "prompt_cache_retention",
-        "request_id",
-        "safety_identifier",
-        "service_tier",
-        "spaces_between_special_tokens",
-        "store",
-        "user",
-    }
-)
+_TABLE: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+IGNORED: Final = frozenset[str](_TABLE["ignored"])
 """These say something of the request or are a wish; whatever they hold, the text is the same."""
 
 
@@ -41,53 +31,8 @@ class _Neutral:
     remedy: str
 
 
-_LEAVE_OUT: Final = "leave it out"
-_GUIDED: Final = _Neutral((), "the text follows no grammar; ask for the form in the prompt and check what comes")
-_PLAIN: Final = _Neutral(({"type": "text"},), _GUIDED.remedy)
-_CHOOSES: Final = "the model itself chooses when to call; name the tools it may call in 'tools'"
-
 NEUTRAL: Final[Mapping[str, _Neutral]] = {
-    "suffix": _Neutral(("",), "the model completes a text's end, not its middle; leave it out"),
-    "tool_choice": _Neutral(("auto", "none"), _CHOOSES),
-    "functions": _Neutral(([],), _CHOOSES),
-    "function_call": _Neutral(("auto", "none"), _CHOOSES),
-    "response_format": _PLAIN,
-    "structured_outputs": _GUIDED,
-    "json_schema": _GUIDED,
-    "grammar": _GUIDED,
-    "guided_json": _GUIDED,
-    "guided_regex": _GUIDED,
-    "guided_choice": _GUIDED,
-    "guided_grammar": _GUIDED,
-    "guided_decoding_backend": _GUIDED,
-    "guided_whitespace_pattern": _GUIDED,
-    "use_beam_search": _Neutral((False,), "there is no beam search; ask for several choices with 'n'"),
-    "length_penalty": _Neutral((1,), "it belongs to beam search; leave it out"),
-    "early_stopping": _Neutral((False,), "it belongs to beam search; leave it out"),
-    "typical_p": _Neutral((1,), "use 'top_p' or 'min_p'"),
-    "mirostat": _Neutral((0,), "use 'top_p' or 'min_p'"),
-    "repeat_penalty": _Neutral((1,), "use 'repetition_penalty'"),
-    "n_predict": _Neutral((), "use 'max_tokens'"),
-    "max_completion_tokens": _Neutral((), "use 'max_tokens'"),
-    "logits_processors": _Neutral(([],), "use 'logit_bias'"),
-    "allowed_token_ids": _Neutral((), "use 'logit_bias'"),
-    "bad_words": _Neutral(([],), "use 'logit_bias'"),
-    "prompt_logprobs": _Neutral((), "use 'echo' with 'logprobs'"),
-    "prompt_embeds": _Neutral((), "send the prompt as text or token ids"),
-    "truncate_prompt_tokens": _Neutral((), "shorten the prompt"),
-    "add_special_tokens": _Neutral(
-        (False,), "the prompt is taken as it is; send token ids to begin it with a special one"
-    ),
-    "skip_special_tokens": _Neutral((True,), "ask for 'return_token_ids' to see them"),
-    "detokenize": _Neutral((True,), "ask for 'return_token_ids' to have ids as well"),
-    "cache_salt": _Neutral((), "cached beginnings are shared by all clients; leave it out"),
-    "modalities": _Neutral((["text"],), "answers are text"),
-    "add_generation_prompt": _Neutral((True,), _LEAVE_OUT),
-    "continue_final_message": _Neutral((False,), _LEAVE_OUT),
-    "chat_template": _Neutral((), "the operator sets it; render the messages yourself and send POST /v1/completions"),
-    "chat_template_kwargs": _Neutral(({},), _LEAVE_OUT),
-    "kv_transfer_params": _Neutral(({},), _LEAVE_OUT),
-    "vllm_xargs": _Neutral(({},), _LEAVE_OUT),
+    field: _Neutral(tuple(entry["values"]), entry["remedy"]) for entry in _TABLE["neutral"] for field in entry["fields"]
 }
 
 
