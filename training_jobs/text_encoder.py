@@ -20,11 +20,12 @@ from training_jobs.records import CallSegment
 @dataclass(frozen=True, slots=True)
 class Encoded:
     """Ids of a text. ``learned`` says of each whether the loss counts it; ``calls`` are the spans (first id, behind the
-    last id) of its calls, in order."""
+    last id) of its calls, in order; ``as_before``: the model is to stay as it was on this text."""
 
     ids: tuple[int, ...]
     learned: tuple[bool, ...]
     calls: tuple[tuple[int, int], ...] = ()
+    as_before: bool = False
 
     def cut(self, length: int) -> Encoded:
         """The first ``length`` ids; a call that does not fit whole is left out with all that follows it."""

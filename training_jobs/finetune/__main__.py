@@ -44,6 +44,10 @@ def make_parser() -> argparse.ArgumentParser:
         "--texts", type=Path, required=True, nargs="+", metavar="FILE", help="C* or C, as the stage merge writes it"
     )
     parser.add_argument(
+        "--as-before", type=Path, nargs="+", default=[], metavar="FILE",
+        help="more texts with calls, on which the model is to stay as it was, whatever the texts say",
+    )  # fmt: skip
+    parser.add_argument(
         "--held-out", type=Path, required=True, nargs="+", metavar="FILE",
         help="plain texts to measure perplexity on: CCNet .json.gz, .jsonl or .parquet",
     )  # fmt: skip
@@ -74,7 +78,7 @@ def _run(options: argparse.Namespace) -> None:
     import torch
 
     from training_jobs.errors import StageError
-    from training_jobs.finetune.finetuning import MICRO_BATCH_TOKENS, How, finetune
+    from training_jobs.finetune.finetuning import MICRO_BATCH_TOKENS, How, Texts, finetune
 
     has_gpu = torch.cuda.is_available()
     if options.device == "cuda" and not has_gpu:
@@ -88,7 +92,8 @@ def _run(options: argparse.Namespace) -> None:
         options.save_every, options.micro_batch_tokens or MICRO_BATCH_TOKENS[device], device,
         options.checkpoint_activations, options.sharding, options.sharding_file,
     )  # fmt: skip
-    print(f"model: {finetune(options.model, options.texts, options.held_out, options.out, recipe, how)}")
+    texts = Texts(options.texts, options.as_before, options.held_out)
+    print(f"model: {finetune(options.model, texts, options.out, recipe, how)}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,14 +54,17 @@ class How:
     sharding_file: Path | None = None
 
 
-def finetune(
-    model_folder: Path,
-    texts_files: Sequence[Path],
-    held_out_files: Sequence[Path],
-    out: Path,
-    recipe: FinetuneRecipe,
-    how: How,
-) -> Path:
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """The files of a run: ``learned`` is C*, on the texts of ``as_before`` the model is to stay as it was, and
+    perplexity is measured on ``held_out``."""
+
+    learned: Sequence[Path]
+    as_before: Sequence[Path]
+    held_out: Sequence[Path]
+
+
+def finetune(model_folder: Path, files: Texts, out: Path, recipe: FinetuneRecipe, how: How) -> Path:
     """Train (or go on training) the model in ``model_folder`` in ``out``; the folder of the best checkpoint, a Hugging
     Face checkpoint as the one it was given.
 
@@ -75,10 +78,14 @@ def finetune(
         raise StageError(f"--sharding {how.sharding}: there is one process: start it with torchrun")
     tokenizer, end_id = load_vocabulary(model_folder, recipe)
     encoder = TextEncoder(tokenizer, ToolRegistry.load(), end_id=end_id, mask_results=recipe.mask_results)
-    read, often = read_texts(texts_files, recipe.times)
+    if files.as_before and world > 1:
+        raise StageError("--as-before: the model as it was is held whole: give it to a single process")
+    read, often = read_texts([*files.learned, *files.as_before], recipe.times)
+    stays = {text.id for text in read_texts(files.as_before)[0]} if files.as_before else set()
     texts = examples_of(read, recipe)
-    plain = read_held_out(held_out_files, recipe.held_out_texts, texts)
+    plain = read_held_out(files.held_out, recipe.held_out_texts, texts)
     encoded, counts = encode_texts(texts, encoder, recipe)
+    encoded = [replace(one, as_before=text.id in stays) for one, text in zip(encoded, texts, strict=True)]
     encoded = repeated(encoded, texts, often)
     held_out = [encoder.encode((text,), begin=True).cut(recipe.sequence_length) for text in plain]
     if world > min(len(held_out), recipe.batch):
@@ -89,7 +96,7 @@ def finetune(
         micro_batch_tokens=how.micro_batch_tokens,
     )  # fmt: skip
     if rank == 0:
-        begin_run(out, recipe, _inputs(model_folder, texts_files, held_out_files))
+        begin_run(out, recipe, _inputs(model_folder, files))
         forget_halves(out)
     if (out / MODEL_FOLDER).is_dir():
         _say(console, f"the run is done: {out / MODEL_FOLDER}")
@@ -117,6 +124,8 @@ def finetune(
             opening=opening_id(tokenizer),
             clock=clock,
             callbacks=[SaveWhatIsMeasured(recipe.patience), CurveFiles(out, steps, console)],
+            before=load_model(model_folder, replace(recipe, lora_rank=0)).to(how.device).eval() if stays else None,
+            before_weight=recipe.as_before_weight,
         )
         trainer.train(resume_from_checkpoint=str(resume) if resume else None)
         state = trainer.state
@@ -185,14 +194,14 @@ def _arguments(
     )
 
 
-def _inputs(model_folder: Path, texts_files: Sequence[Path], held_out_files: Sequence[Path]) -> dict[str, Any]:
+def _inputs(model_folder: Path, files: Texts) -> dict[str, Any]:
     """Digests of what the run is made of; paths have no part in it."""
     weights = [path for path in sorted(model_folder.iterdir()) if path.suffix in {".json", ".safetensors", ".bin"}]
     return {
         "model": {path.name: quick_digest(path) for path in weights},
-        "texts": [quick_digest(path) for path in texts_files],
-        "held-out": [quick_digest(path) for path in held_out_files],
-    }
+        "texts": [quick_digest(path) for path in files.learned],
+        "held-out": [quick_digest(path) for path in files.held_out],
+    } | ({"as-before": [quick_digest(path) for path in files.as_before]} if files.as_before else {})
 
 
 def _say(console: Console, text: str) -> None:

@@ -48,6 +48,7 @@ class FinetuneRecipe:
     evaluate_every: int = setting(500, "steps between measures of perplexity")
     patience: int | None = setting(None, "end after so many measures without a better one; by default never")
     begin_share: float = setting(0.5, "of texts begin with the end-of-text mark")
+    as_before_weight: float = setting(1.0, "of the texts of --as-before in the loss")
     mask_results: bool = setting(False, "leave what tools answered out of the loss")
     precision: Precision = setting("bfloat16", "of products")
     lora_rank: int = setting(0, "of LoRA's adapters, which fit one small GPU; 0 trains all weights")
@@ -64,7 +65,7 @@ class FinetuneRecipe:
         _require(self.epochs is None or self.epochs > 0, "epochs", "must be above 0", self.epochs)
         _require(all(times >= 1 for times in self.times), "times", "must be at least 1", min(self.times, default=1))
         _require(self.rate > 0, "rate", "must be above 0", self.rate)
-        for name in ("weight_decay", "clip", "lora_rank", "lora_alpha"):
+        for name in ("weight_decay", "clip", "lora_rank", "lora_alpha", "as_before_weight"):
             _require(getattr(self, name) >= 0, name, "must be 0 or more", getattr(self, name))
         for name in ("warmup", "begin_share", "lora_dropout"):
             _require(0 <= getattr(self, name) <= 1, name, "must be between 0 and 1", getattr(self, name))

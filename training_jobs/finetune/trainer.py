@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812, the field's name for it
 from torch.utils.data import DataLoader
 from transformers import PrinterCallback, Trainer, TrainerCallback, TrainingArguments
 from transformers.trainer_utils import EvalLoopOutput
@@ -24,7 +25,8 @@ Batch = dict[str, Tensor]
 
 
 def collate(texts: Sequence[Encoded]) -> Batch:
-    """``input_ids`` and ``labels`` ``[texts, longest]``, padded at the end with id 0, which no loss counts."""
+    """``input_ids`` and ``labels`` ``[texts, longest]``, padded at the end with id 0, which no loss counts; where there
+    are texts on which the model is to stay as it was, ``as_before`` ``[texts]`` says which."""
     longest = max(len(text.ids) for text in texts)
     ids = torch.zeros(len(texts), longest, dtype=torch.long)
     labels = torch.full_like(ids, IGNORED)
@@ -32,7 +34,8 @@ def collate(texts: Sequence[Encoded]) -> Batch:
         own = torch.tensor(text.ids)
         ids[row, : len(own)] = own
         labels[row, : len(own)] = own.masked_fill(~torch.tensor(text.learned), IGNORED)
-    return {"input_ids": ids, "labels": labels}
+    as_before = torch.tensor([text.as_before for text in texts])
+    return {"input_ids": ids, "labels": labels} | ({"as_before": as_before} if as_before.any() else {})
 
 
 class FinetuneTrainer(Trainer):  # type: ignore[misc]
@@ -51,9 +54,12 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
         opening: int | None,
         clock: StepClock,
         callbacks: list[TrainerCallback],
+        before: Any = None,
+        before_weight: float = 1.0,
     ) -> None:
         """``evaluation_tokens``: tokens of a held-out micro-batch, at most, padding and all. ``opening``: the token
-        that begins a call, which cannot come in held-out texts."""
+        that begins a call, which cannot come in held-out texts. ``before``: the model as it was, where there are texts
+        on which it is to stay so; ``before_weight``: theirs in the loss, beside 1 of the others."""
         super().__init__(
             model=model,
             args=args,
@@ -64,6 +70,7 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
         )
         self.remove_callback(PrinterCallback)
         self._plan, self._clock, self._opening = plan, clock, opening
+        self._before, self._before_weight = before, before_weight
         self._held_out_groups = _groups(held_out, self.args.world_size, evaluation_tokens)
 
     def get_train_dataloader(self) -> DataLoader[Any]:
@@ -78,6 +85,27 @@ class FinetuneTrainer(Trainer):  # type: ignore[misc]
         return DataLoader(
             texts, batch_sampler=batches, collate_fn=collate, pin_memory=self.args.dataloader_pin_memory
         )  # fmt: skip
+
+    def compute_loss(
+        self, model: Any, inputs: Batch, return_outputs: bool = False, num_items_in_batch: Tensor | int | None = None
+    ) -> Any:
+        """The model's own loss. Where the model is to stay as it was on a text, what counts instead of the text's next
+        token is how far the model's distribution of it is from that before: the Kullback-Leibler divergence in nats
+        ("learning without forgetting")."""
+        if "as_before" not in inputs:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        rows, ids, targets = inputs["as_before"], inputs["input_ids"], inputs["labels"][:, 1:]
+        wanted = targets != IGNORED
+        logits = model(input_ids=ids).logits[:, :-1].float()
+        with torch.no_grad(), self.accelerator.autocast():
+            before = self._before(input_ids=ids[rows]).logits[:, :-1][wanted[rows]].float()
+        stays = F.kl_div(
+            logits[rows][wanted[rows]].log_softmax(-1), before.log_softmax(-1), reduction="sum", log_target=True
+        )
+        learned = F.cross_entropy(logits[~rows][wanted[~rows]], targets[~rows][wanted[~rows]], reduction="sum")
+        return (self._before_weight * stays + learned) / (
+            wanted.sum() if num_items_in_batch is None else num_items_in_batch
+        )
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Adds what the callbacks measured of a step to its line."""

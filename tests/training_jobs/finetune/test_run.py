@@ -116,6 +116,29 @@ def test_a_killed_run_goes_on_with_the_same_curve(inputs: Inputs, whole: Path, t
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-6) for name in ours)
 
 
+def test_on_some_texts_a_model_stays_as_it_was(inputs: Inputs, whole: Path, tmp_path: Path) -> None:
+    """Learning other texts changes what a model says of these, unless it is to stay as before."""
+    others = tmp_path / "others.jsonl"
+    lines = (replace(text, id=f"o{text.id}").to_line() for text in texts(40, seed=2))
+    others.write_text("".join(lines), encoding="utf-8")
+    out = run(inputs, tmp_path / "out", "--as-before", str(others), "--as-before-weight", "5")
+    tokenizer = ByteLevelTokenizer.from_pretrained(inputs[0])
+    ids = [tokenizer.encode("".join(map(str, text.segments[::2]))) for text in texts(40, seed=2)]
+    before = checkpoint.load(inputs[0])
+
+    def moved(folder: Path) -> float:
+        """Mean distance of the distributions of the next token."""
+        now = checkpoint.load(folder / "model")
+        pairs = [(before(torch.tensor([one]))[0], now(torch.tensor([one]))[0]) for one in ids]
+        return sum((a.softmax(-1) - b.softmax(-1)).abs().sum(-1).mean().item() for a, b in pairs) / len(pairs)
+
+    assert moved(out) < 0.6 * moved(whole)
+    assert curve(out)[0] < curve(whole)[0] / 2, "what is as before costs nothing"
+    assert "as-before" in json.loads((out / "run.json").read_text())["inputs"]
+    with pytest.raises(SystemExit):
+        run(inputs, tmp_path / "both", "--as-before", str(inputs[1]))  # a text is learned or stays
+
+
 def test_a_run_that_is_done_is_not_done_again(whole: Path, inputs: Inputs, capsys: pytest.CaptureFixture[str]) -> None:
     before = (whole / "model" / "model.safetensors").stat().st_mtime_ns
     run(inputs, whole)
