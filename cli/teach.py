@@ -40,9 +40,8 @@ from training_jobs.teach import holding_out, varying
 BUNDLED: Final = BUNDLED_MODELS / "gptj-tools"
 OLD_TOOLS: Final = ("Calculator", "Calendar", "WikiSearch", "QA", "MT")
 """What the bundled model calls; each has a suite of prompts that ask for it."""
-_OLD_TAU: Final = "0"
-"""Nats that a known call of an old tool must gain: it is right, so it need only not hurt. A place without its call
-would teach the model to leave it out."""
+_OLD_WEIGHT: Final = "3"
+"""Of staying as before on texts of the old tools, beside 1 of learning the new one's."""
 _SEED_OF_OLD: Final = 6
 """Of generated texts: no other command's default seed writes these."""
 _TOOLS_VARIABLE: Final = "TOOLFORMER_TOOLS"
@@ -85,7 +84,8 @@ class Teaching:
         if not self.options.texts:
             yield self._texts()
         yield from self._annotated(folder)
-        yield from self._filtered("", folder, (self.tool.name,), self.options.tau)
+        yield self._executed("", folder, (self.tool.name,))
+        yield self._filtered(folder)
         yield self._held_out(folder)
         taught = RunFolder(self.run / holding_out.TAUGHT)
         yield self._merged("", taught, (self.tool.name,))
@@ -94,7 +94,7 @@ class Teaching:
             old = RunFolder(self.run / "old")
             yield from self._old(old)
             kept = (old.merged / WITH_CALLS,)
-        yield self._finetuned((taught.merged / WITH_CALLS, *kept), self.options.keep)
+        yield self._finetuned(taught.merged / WITH_CALLS, kept)
         yield self._evaluated("before", self.options.model)
         yield self._evaluated("taught", self.model)
         yield self._page()
@@ -144,24 +144,26 @@ class Teaching:
         title = f"the base model proposes calls of {name}"
         yield Step("annotate", title, "training_jobs.annotate", asked, (annotated,), how=_workers())
 
-    def _filtered(self, prefix: str, folder: RunFolder, tools: tuple[str, ...], tau: str) -> Iterator[Step]:
-        of_run: tuple[Argument, ...] = ("--run", folder.path, "--tools", *tools)
-        yield Step(
+    def _executed(self, prefix: str, folder: RunFolder, tools: tuple[str, ...]) -> Step:
+        return Step(
             f"{prefix}execute",
             "ask the tools",
             "training_jobs.execute",
-            of_run,
+            ("--run", folder.path, "--tools", *tools),
             tuple(folder.file("execute", tool) for tool in tools),
             services=bool(prefix),
         )
-        yield Step(
-            f"{prefix}filter",
+
+    def _filtered(self, folder: RunFolder) -> Step:
+        return Step(
+            "filter",
             "keep the calls that help",
             "training_jobs.filter",
-            (*of_run, "--model", self.base, "--tau", tau, "--given-inputs", "--without-result", "closed"),
-            tuple(folder.file("filter", tool) for tool in tools),
+            ("--run", folder.path, "--tools", self.tool.name, "--model", self.base, "--tau", self.options.tau,
+             "--given-inputs", "--without-result", "closed"),
+            (folder.file("filter", self.tool.name),),
             how=_workers(),
-        )
+        )  # fmt: skip
 
     def _held_out(self, folder: RunFolder) -> Step:
         name, held_out = self.tool.name, self.run / holding_out.HELD_OUT
@@ -183,7 +185,8 @@ class Teaching:
         )
 
     def _old(self, folder: RunFolder) -> Iterator[Step]:
-        """C* of the bundled model's tools: their generator knows where calls belong, so none need be sampled."""
+        """C* of the bundled model's tools: their generator knows where calls belong, so none need be sampled or
+        judged."""
         web, documents = folder.path / "web", self.options.old_documents
         texts = shards(web, documents)
         yield Step(
@@ -201,22 +204,31 @@ class Teaching:
              "--proposals", web / TRUTH_FILE),
             tuple(folder.file("annotate", tool) for tool in self.old_tools),
         )  # fmt: skip
-        yield from self._filtered("old-", folder, self.old_tools, _OLD_TAU)
+        yield self._executed("old-", folder, self.old_tools)
+        yield Step(
+            "old-keep",
+            "keep all that have a result",
+            "training_jobs.teach.trusting",
+            ("--run", folder.path, "--tools", *self.old_tools),
+            tuple(folder.file("filter", tool) for tool in self.old_tools),
+        )
         yield self._merged("old-", folder, self.old_tools)
 
-    def _finetuned(self, texts: Sequence[Path], given: Sequence[Path]) -> Step:
+    def _finetuned(self, texts: Path, kept: Sequence[Path]) -> Step:
+        """With C* of the new tool; on that of the old ones the model is to stay as it was."""
         out, steps = self.model.parent, str(self.options.steps)
+        as_before: tuple[Argument, ...] = ("--as-before", *kept, "--as-before-weight", _OLD_WEIGHT) if kept else ()
         return Step(
             "finetune",
-            "finetune on C* of the new tool and the old ones",
+            "finetune on C* of the new tool, and stay as before with the old ones",
             "training_jobs.finetune",
-            ("--model", self.options.model, "--texts", *texts, "--out", out, "--steps", steps,
+            ("--model", self.options.model, "--texts", texts, *as_before, "--out", out, "--steps", steps,
              "--evaluate-every", steps, "--batch", str(self.options.batch), "--rate", str(self.options.rate),
-             "--schedule", "linear", "--seed", str(self.options.seed),
+             "--schedule", "linear", "--mask-results", "--seed", str(self.options.seed),
              "--held-out", self.run / holding_out.HELD_OUT / holding_out.TEXTS_FILE),
             (self.model / "config.json", self.model / "model.safetensors", self.model / "tokenizer.json"),
             how=("--save-every", "25"),
-            inputs=tuple(given),
+            inputs=tuple(self.options.keep),
         )  # fmt: skip
 
     def _evaluated(self, name: str, model: Path) -> Step:
@@ -294,7 +306,7 @@ def make_parser() -> argparse.ArgumentParser:
         "--texts", type=Path, nargs="+", default=[], metavar="FILE",
         help="JSON lines, CCNet or Parquet; without them texts are made of the demonstrations",
     )  # fmt: skip
-    texts.add_argument("--documents", type=positive, default=2_000, help="texts to make of the demonstrations (2,000)")
+    texts.add_argument("--documents", type=positive, default=4_000, help="texts to make of the demonstrations (4,000)")
     calls = texts.add_mutually_exclusive_group()
     calls.add_argument(
         "--proposals", metavar="FILE", help="calls in the base model's place; 'demonstrations': those of the made texts"
@@ -303,13 +315,13 @@ def make_parser() -> argparse.ArgumentParser:
     texts.add_argument("--tau", default="0.5", metavar="NATS", help="what a call must gain to be kept (0.5)")
     texts.add_argument(
         "--keep", type=Path, nargs="+", default=[], metavar="FILE",
-        help="C* of the tools that the model has; of the bundled model it is made",
+        help="C* of the tools that the model has, on which it stays as before; of the bundled model it is made",
     )  # fmt: skip
-    texts.add_argument("--old-documents", type=positive, default=2_500, help="texts to make it of (2,500)")
+    texts.add_argument("--old-documents", type=positive, default=3_000, help="texts to make it of (3,000)")
     recipe = parser.add_argument_group("finetuning and evaluation")
-    recipe.add_argument("--steps", type=positive, default=250, help="of finetuning (250)")
+    recipe.add_argument("--steps", type=positive, default=200, help="of finetuning (200)")
     recipe.add_argument("--batch", type=positive, default=32, help="texts of a step (32)")
-    recipe.add_argument("--rate", type=float, default=2e-4, help="learning rate, falling linearly (0.0002)")
+    recipe.add_argument("--rate", type=float, default=5e-4, help="learning rate, falling linearly (0.0005)")
     recipe.add_argument("--questions", type=positive, default=100, help="held-out texts to ask about, at most (100)")
     recipe.add_argument(
         "--count", type=positive, default=100, help="questions in each half of an old tool's suite (100)"

@@ -42,7 +42,7 @@ async def test_from_a_table_to_a_model_after_a_kill(tmp_path: Path) -> None:
         assert status == 0, log
     done = re.findall(r"^\[\d+/15\] (\S+): done already", log, re.MULTILINE)
     assert done == ["texts", "propose", "execute", "filter", "hold-out", "merge", *(
-        f"old-{name}" for name in ("texts", "propose", "execute", "filter", "merge"))]  # fmt: skip
+        f"old-{name}" for name in ("texts", "propose", "execute", "keep", "merge"))]  # fmt: skip
     assert f"toolformer up --model {folder / 'finetuned' / 'model'}" in log
     taught = json.loads((folder / "evaluation" / "taught" / "results.json").read_text())
     assert {(score["suite"], score["all"]["n"]) for score in taught["scores"]} == {
@@ -102,5 +102,5 @@ def test_the_steps_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     names = re.findall(r"^ *([a-z][a-z-]+)  ", capsys.readouterr().out, re.MULTILINE)
     assert names[1:] == [
         "corpus", "form", "annotate", "execute", "filter", "hold-out", "merge", "old-texts", "old-propose",
-        "old-execute", "old-filter", "old-merge", "finetune", "evaluate-before", "evaluate-taught", "page",
+        "old-execute", "old-keep", "old-merge", "finetune", "evaluate-before", "evaluate-taught", "page",
     ]  # fmt: skip
