@@ -38,6 +38,7 @@ from training_jobs.options import add_running, run_command, run_folder, running,
 from training_jobs.run_folder import RunFolder
 from training_jobs.runner.running import Running
 from training_jobs.settings import add_settings, positive, read_settings
+from training_jobs.teach.form import check_form
 
 CHUNK = 64
 
@@ -58,7 +59,8 @@ def make_parser() -> argparse.ArgumentParser:
     """The options of the whole pipeline."""
     parser = stage_parser(
         "training_jobs.pipeline",
-        "From texts to C*: select, annotate, execute, score, filter, merge. Goes on where it was ended.",
+        "From texts to C*: select, annotate, execute, score, filter, merge. Goes on where it was ended. First it is "
+        "seen, for a minute, whether the model follows the prompts' form, and copies.",
         _EXAMPLES,
     )
     parser.add_argument("files", type=Path, nargs="*", help="CCNet .json.gz, .jsonl (also .gz) or .parquet files: C")
@@ -74,6 +76,9 @@ def make_parser() -> argparse.ArgumentParser:
     add_model(parser)
     parser.add_argument(
         "--up", action="store_true", help="start the tool services for as long as this runs (toolformer jobs run only)"
+    )
+    parser.add_argument(
+        "--unchecked", action="store_true", help="annotate even with a model that follows no prompt or does not copy"
     )
     add_running(parser, chunk=CHUNK)
     return parser
@@ -96,6 +101,8 @@ def _run(options: argparse.Namespace) -> None:
     _begin(options, folder, asked, registry, how)
     tools = folder.tools("corpus", registry, options.tools)
     earlier_calls = registry if folder.is_later_round else None
+    if not (options.unchecked or folder.is_later_round or (folder.path / "annotate").exists()):
+        check_form(folder, tools, model, annotating, how.console)
     annotate_tools(folder, tools, how, model, annotating, earlier_calls=earlier_calls, chunk_documents=chunk)
     execute_tools(folder, tools, how, executing, cache)
     score_tools(folder, tools, how, model, scoring, chunk_documents=chunk)

@@ -206,7 +206,7 @@ class _Plan:
             model.step(name),
             title,
             "training_jobs.pipeline",
-            (*texts, *options),
+            (*texts, *options, "--unchecked"),  # also of models that are too small, to measure that
             tuple(folder.merged / file for file in _MERGED),
             how=_options(workers=usable_cpus()),
             inputs=(LANGUAGE_ID, *self._given(model)),

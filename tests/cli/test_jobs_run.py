@@ -34,7 +34,7 @@ async def test_one_command_starts_the_services_and_stops_them(tmp_path: Path, fi
     status, out, log = await run("jobs", "run", "--up", *arguments, env=env)
     assert status == (0 if finds_calls else 3), log
     assert ("texts with such a call, by tool" in out) == finds_calls
-    assert ("annotate Calculator: nothing was kept; 1 of 1 texts: malformed, such as\n" in log) != finds_calls
+    assert ("form Calculator: nothing was kept; 1 of 1 texts: malformed, such as\n" in log) != finds_calls
     [port] = set(re.findall(r"calculator \| .* listening on http://127\.0\.0\.1:(\d+)", log))
     assert "is not up yet" not in log
     assert (tmp_path / "run" / "merge" / "report.html").is_file() == finds_calls

@@ -179,6 +179,10 @@ def test_a_whole_run_stops_there(tmp_path: Path, said: Said) -> None:
     text = tmp_path / "texts.jsonl"
     text.write_text('{"id": "d", "text": "One is 1."}\n')
     model = write_model(tmp_path / "model", tool="1")
-    told = said(pipeline.main, text, "--run", tmp_path / "run", "--model", model)
+    command = [pipeline.main, text, "--run", tmp_path / "run", "--model", model]
+    told = said(*command)
+    assert f"{model} does not follow the prompt's form\nform A: nothing was kept; 1 of 1 texts: malformed" in told
+    assert not (tmp_path / "run" / "annotate").exists()
+    told = said(*command, "--unchecked")
     assert "annotate A: nothing was kept; 1 of 1 texts: malformed" in told
     assert not (tmp_path / "run" / "execute").exists()

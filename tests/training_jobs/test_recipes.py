@@ -80,9 +80,12 @@ def test_gpt_2_is_asked_for_calls(
     arguments = filled(commands("Figure 4")["jobs run"], names)
     with serve(calculator_app()) as calculator:
         monkeypatch.setenv("TOOLFORMER_TOOL_CALCULATOR_URL", calculator)
-        # A model that never learned proposes nothing, so no tool is asked, and the run says so.
+        # A model that never learned follows no prompt, which the run says before it annotates, and proposes nothing.
         with pytest.raises(SystemExit, match="3"):
             stages(arguments)
+        assert "form QA: nothing was kept" in capsys.readouterr().err
+        with pytest.raises(SystemExit, match="3"):
+            stages([*arguments, "--unchecked"])
     assert {one.stem for one in (tmp_path / "run/annotate").glob("*.jsonl")} >= {"QA", "Calculator", "WikiSearch"}
     assert "annotate QA: nothing was kept" in capsys.readouterr().err
 

@@ -1,9 +1,10 @@
-"""Whether a model follows the form of a tool's prompt at all, and copies: a minute before hours of annotation.
+"""Whether a model follows the form of the tools' prompts at all, and copies: a minute before hours of annotation.
 
-    python -m training_jobs.teach.form --run RUN --model MODEL --tool Convert
+    python -m training_jobs.teach.form --run RUN --model MODEL --tools Convert
 
-The model annotates the first texts of ``RUN/corpus/<Tool>.jsonl`` for a minute at most; what counts is the share of its
-samples that are calls of the tool. Then it is measured how it copies these texts (`toolformer jobs copying`).
+The model annotates the first texts of each ``RUN/corpus/<Tool>.jsonl``, for a minute in all; what counts is the share
+of its samples that are calls of the tool. Then it is measured how it copies texts (`toolformer jobs copying`).
+`toolformer jobs run` and `toolformer teach` do this first.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, takewhile
+from pathlib import Path
 from typing import Final
 
+import torch
 from rich.console import Console
 
 from language_model import checkpoint
 from language_model.config import CheckpointError
+from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate.annotator import NOT_READ, AnnotateSettings, Annotator
 from training_jobs.annotate.job import KEEPING
@@ -32,6 +36,7 @@ from training_jobs.run_folder import RunFolder
 from training_jobs.settings import add_settings, read_settings
 
 SECONDS: Final = 60.0
+"""For all tools together; each gets a few texts, however slow the model is."""
 LEAST_SHARE: Final = 0.01
 """Of the samples that must be calls. The bundled base model: 93 % with tools it has seen, none with others."""
 LEAST_COPYING: Final = 0.1
@@ -65,41 +70,64 @@ def shares(annotated: Sequence[Annotated]) -> tuple[int, int]:
     return calls, samples
 
 
-def check_form(folder: RunFolder, tool: Tool, choice: ModelChoice, how: AnnotateSettings, console: Console) -> None:
-    """Let the model annotate the first texts of ``tool``, and measure how it copies them.
+def check_form(
+    folder: RunFolder, tools: Sequence[Tool], choice: ModelChoice, how: AnnotateSettings, console: Console
+) -> None:
+    """Let the model annotate the first texts of each of ``tools``, and measure how it copies them.
 
     Raises:
-        NothingKept: if it does not follow the prompt's form, or does not copy.
-        StageError: if the model cannot be used, or the corpus is not there.
+        NothingKept: if it follows the form of none of the prompts, or does not copy.
+        StageError: if the model cannot be used, or a corpus is not there.
     """
-    source = folder.file("corpus", tool.name)
-    with source.open("rb") as file:
-        documents = [Document.from_line(line, str(source)) for line in islice(file, _MOST_TEXTS)]
+    texts = {tool.name: _first_texts(folder, tool) for tool in tools}
+    refused: dict[str, Path] = {}
     try:
         with choice.opened() as (model, tokenizer):
-            annotated = annotate_some(Annotator(model, tokenizer, tool, how), documents)
+            for tool in tools:
+                annotator = Annotator(model, tokenizer, tool, how)
+                annotated = annotate_some(annotator, texts[tool.name], SECONDS / len(tools))
+                calls, samples = shares(annotated)
+                found = f"form: {calls:,} of {samples:,} samples in {len(annotated)} texts are calls of {tool.name}"
+                console.print(found, highlight=False)
+                if calls < max(1.0, LEAST_SHARE * samples):
+                    refused[f"form {tool.name}"] = _write_dropped(folder, tool, annotated)
     except ValueError as error:
         raise StageError(f"{choice.path}: {error}") from error
-    calls, samples = shares(annotated)
-    console.print(f"form: {calls:,} of {samples:,} samples in {len(annotated)} texts are calls of {tool.name}")
-    if calls < max(1.0, LEAST_SHARE * samples):
-        dropped = folder.path / "form" / f"{tool.name}.jsonl"
-        dropped.parent.mkdir(exist_ok=True)
-        dropped.write_text("".join(one.to_line() for one in annotated if not one.candidates), encoding="utf-8")
+    if len(refused) == len(tools):
         try:
-            check_kept({f"form {tool.name}": dropped}, KEEPING, console)
+            check_kept(refused, KEEPING, console)
         except NothingKept as nothing:
             raise NothingKept(f"{choice.path} does not follow the prompt's form\n{nothing}\n{_OTHERWISE}") from None
-    _check_copying(choice, tool, [document.text for document in documents], console)
+    all_texts = [document.text for of_tool in texts.values() for document in of_tool[: -(-_MOST_TEXTS // len(tools))]]
+    _check_copying(choice, tools, all_texts, console)
 
 
-def _check_copying(choice: ModelChoice, tool: Tool, texts: Sequence[str], console: Console) -> None:
+def _first_texts(folder: RunFolder, tool: Tool) -> list[Document]:
+    source = folder.file("corpus", tool.name)
+    with source.open("rb") as file:
+        return [Document.from_line(line, str(source)) for line in islice(file, _MOST_TEXTS)]
+
+
+def _write_dropped(folder: RunFolder, tool: Tool, annotated: Sequence[Annotated]) -> Path:
+    """The texts without a call, where `check_kept` finds why."""
+    dropped = folder.path / "form" / f"{tool.name}.jsonl"
+    dropped.parent.mkdir(exist_ok=True)
+    dropped.write_text("".join(one.to_line() for one in annotated if not one.candidates), encoding="utf-8")
+    return dropped
+
+
+def _check_copying(choice: ModelChoice, tools: Sequence[Tool], texts: Sequence[str], console: Console) -> None:
     try:
-        model, tokenizer = checkpoint.load(choice.path), choice.load()[1]
+        if choice.server is not None:
+            raise CheckpointError("the model is on a server")
+        model = checkpoint.load(choice.path, dtype=getattr(torch, choice.precision), device=choice.device)
+        tokenizer = ByteLevelTokenizer.from_pretrained(choice.path)
     except CheckpointError as error:
         console.print(f"copying: not measured ({error})", markup=False, highlight=False, soft_wrap=True)
         return
-    found: Copying = measure_copying(model, tokenizer, texts, [tool.task])
+    until = time.monotonic() + SECONDS
+    some = takewhile(lambda _: time.monotonic() < until, texts)
+    found: Copying = measure_copying(model, tokenizer, some, [tool.task for tool in tools])
     first, again = found.first.share, found.repeated.share
     console.print(f"copying: {first:.1%} of a text's tokens are foreseen, {again:.1%} when it is repeated")
     if found.texts and again < first + LEAST_COPYING:
@@ -118,9 +146,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _run(options: argparse.Namespace) -> None:
-    folder, console = run_folder(options), Console(stderr=True)
-    for tool in folder.tools("corpus", ToolRegistry.load(), options.tools):
-        check_form(folder, tool, model_choice(options), read_settings(AnnotateSettings, options), console)
+    folder = run_folder(options)
+    tools = folder.tools("corpus", ToolRegistry.load(), options.tools)
+    check_form(folder, tools, model_choice(options), read_settings(AnnotateSettings, options), Console(stderr=True))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ Copying comes suddenly in training, and late in small models.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -64,7 +64,7 @@ class Copying:
     repeated: Foreseen
 
 
-def measure_copying(model: GPTJ, tokenizer: ByteLevelTokenizer, texts: Sequence[str], heads: Sequence[str]) -> Copying:
+def measure_copying(model: GPTJ, tokenizer: ByteLevelTokenizer, texts: Iterable[str], heads: Sequence[str]) -> Copying:
     """Read each of ``texts`` twice under one of ``heads`` in turn; a text that does not fit in twice is left out."""
     count, first, repeated = 0, Foreseen(), Foreseen()
     for number, text in enumerate(texts):
