@@ -21,7 +21,7 @@ from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_cur
 from services.wiki_search.java import LuceneError
 from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, Searcher
 from services.wiki_search.manifest import LUCENE_FOLDER, UnusableIndexError, check_files, read_manifest
-from services.wiki_search.ranking import CANDIDATES, best_snippet, essence, require_words
+from services.wiki_search.ranking import CANDIDATES, best_snippet, essence, numbered, require_words
 from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms
 
 logger = logging.getLogger(__name__)
@@ -71,13 +71,17 @@ class WikiSearchEngine(InBatches["_Search", Any]):
         await super().start()
 
     async def answer_one(self, call: Call) -> str:
-        """The best snippet for a query.
+        """The best snippet for a query, or the one with the number at its end.
 
         Raises:
             ToolFailure: `empty_query` or `no_result`.
         """
-        query, chars, form = call.input, self._settings.snippet_chars, self._settings.snippet_form
-        return await self._ask(query, CANDIDATES, lambda hits, terms: best_snippet(query, hits, terms, chars, form))
+        (query, number), chars, form = numbered(call.input), self._settings.snippet_chars, self._settings.snippet_form
+
+        def shown(hits: list[Hit], terms: Terms) -> str:
+            return best_snippet(query, hits, terms, chars, form, number)
+
+        return await self._ask(query, CANDIDATES, shown)
 
     async def search(self, query: str, limit: int, offset: int) -> list[Hit]:
         """Hits `offset` to `offset + limit` for `query`, best first; fewer or none at the end.

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from services.base import ToolFailure
 from services.wiki_search.lucene import Hit, without_accents
 from services.wiki_search.passages import Passage
-from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms, snippet
+from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms, further_snippets, snippet
 
 CANDIDATES: Final = 16
 """Hits among which the best page's best passage is looked for."""
@@ -25,6 +26,7 @@ _QUESTION_WORDS: Final = frozenset(
         "did", "has", "have", "had", "can", "could", "tell", "me", "please",
     }
 )  # fmt: skip
+_NUMBERED: Final = re.compile(r"(.*\S)\s+#(\d{1,2})", re.DOTALL)
 _NO_WORD: Final = re.compile(r"[\W_]+")
 _MARKS: Final = ".,:;?!\"'“”‘’()"
 
@@ -45,8 +47,19 @@ def require_words(query: str, terms: Terms) -> None:
         raise ToolFailure("empty_query", "the query has no word to look for; name what the page should be about")
 
 
+def numbered(query: str) -> tuple[str, int]:
+    """`query` without a `#2` at its end, and that number: which snippet is wanted. The first, where there is none."""
+    found = _NUMBERED.fullmatch(query.strip())
+    return (found[1], int(found[2])) if found else (query, 1)
+
+
 def best_snippet(
-    query: str, hits: Sequence[Hit], terms: Terms, max_chars: int = DEFAULT_CHARS, form: SnippetForm = "title"
+    query: str,
+    hits: Sequence[Hit],
+    terms: Terms,
+    max_chars: int = DEFAULT_CHARS,
+    form: SnippetForm = "title",
+    number: int = 1,
 ) -> str:
     """The answer to `query` as `Title > text`, in at most `max_chars` characters, from its first `CANDIDATES` hits; see
     `SnippetForm`.
@@ -60,19 +73,40 @@ def best_snippet(
         hits: what was found for its `essence`, best first.
         terms: a text's terms as the index sees them.
         max_chars: the most characters of the answer.
+        number: from 2 on, to search on: first come the other sentences of the page, as far as it is among the hits,
+            then the best snippets of the other hits.
 
     Raises:
-        ToolFailure: see `require_words`; or `no_result`, where there is no hit.
+        ToolFailure: see `require_words`; or `no_result`, where there is no hit, or fewer snippets than `number`.
     """
     require_words(query, terms)
     if not hits:
         raise ToolFailure("no_result", "no page has any of the query's words; use other words, or the page's name")
+    found = list(islice(_snippets(query, hits, terms, max_chars, form), number))
+    if len(found) < max(1, number):
+        raise ToolFailure("no_result", f"there is no snippet #{number} for the query; use other words")
+    return found[number - 1]
+
+
+def _snippets(query: str, hits: Sequence[Hit], terms: Terms, max_chars: int, form: SnippetForm) -> Iterator[str]:
+    """What is shown for `query`, best first; see `best_snippet`."""
     asked = frozenset(terms(essence(query)))
     title = _best_page(query, asked, hits, terms)
-    wanted = asked.difference(terms(title))
-    passage = _best_passage([hit.passage for hit in hits if hit.passage.title == title], wanted, terms)
-    section = passage.section if form == "section" else None
-    return snippet(title, passage.text, wanted, terms, max_chars, section=section)
+    page = [hit.passage for hit in hits if hit.passage.title == title]
+
+    def best(passage: Passage) -> str:
+        wanted = asked.difference(terms(passage.title))
+        return snippet(passage.title, passage.text, wanted, terms, max_chars, section=_section(passage, form))
+
+    first = best(_best_passage(page, asked.difference(terms(title)), terms))
+    yield first
+    for passage in sorted(page, key=lambda one: one.number):
+        yield from further_snippets(title, passage.text, first, max_chars, section=_section(passage, form))
+    yield from (best(hit.passage) for hit in hits if hit.passage.title != title)
+
+
+def _section(passage: Passage, form: SnippetForm) -> str | None:
+    return passage.section if form == "section" else None
 
 
 def _best_page(query: str, asked: frozenset[str], hits: Sequence[Hit], terms: Terms) -> str:

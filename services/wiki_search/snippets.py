@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
 from services.wiki_search.sentences import split_sentences
@@ -38,12 +38,33 @@ def snippet(
     run that fits; where a passage holds none of them, its beginning. A sentence that is too long is cut between
     words around its terms, and an ellipsis marks each cut.
     """
-    heading = _cut_end(title, max_chars // 2) + _SEPARATOR
-    longest = max_chars - len(heading)
-    if section is not None:
-        heading += _cut_end(section, max_chars // 2) + _SEPARATOR if section else ""
-        longest = WHOLE_TIMES * max_chars - len(heading)
+    heading = _heading(title, section, max_chars)
+    longest = (max_chars if section is None else WHOLE_TIMES * max_chars) - len(heading)
     return heading + _best_window(text, wanted, terms, max(1, max_chars - len(heading)), longest)
+
+
+def further_snippets(
+    title: str, text: str, shown: str, max_chars: int = DEFAULT_CHARS, *, section: str | None = None
+) -> Iterator[str]:
+    """The sentences of `text` that a snippet has not `shown` yet, in order, as many at once as fit in `max_chars`
+    characters, in a snippet's form; a sentence that is too long is cut."""
+    heading, run = _heading(title, section, max_chars), ""
+    room = max(1, max_chars - len(heading))
+    for sentence in split_sentences(text):
+        if sentence in shown:
+            continue
+        longer = f"{run} {sentence}".lstrip()
+        if run and len(longer) > room:
+            yield heading + run
+            longer = sentence
+        run = _cut_end(longer, room)
+    if run:
+        yield heading + run
+
+
+def _heading(title: str, section: str | None, max_chars: int) -> str:
+    heading = _cut_end(title, max_chars // 2) + _SEPARATOR
+    return heading + _cut_end(section, max_chars // 2) + _SEPARATOR if section else heading
 
 
 def _best_window(text: str, wanted: frozenset[str], terms: Terms, room: int, longest: int) -> str:

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from services.base import ToolFailure
 from services.wiki_search.lucene import Hit
 from services.wiki_search.passages import Passage
-from services.wiki_search.ranking import best_snippet, essence
-from services.wiki_search.snippets import snippet
+from services.wiki_search.ranking import best_snippet, essence, numbered
+from services.wiki_search.snippets import further_snippets, snippet
 
 
 def terms(text: str) -> list[str]:
@@ -133,3 +133,43 @@ def test_a_query_without_words_is_named(query: str) -> None:
 def test_no_hit_is_named() -> None:
     with pytest.raises(ToolFailure, match="no page"):
         best_snippet("xyzzy", [], terms)
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("Oslo mayor", ("Oslo mayor", 1)),
+        ("Oslo mayor #2", ("Oslo mayor", 2)),
+        (" Oslo mayor  #12 ", ("Oslo mayor", 12)),
+        ("#2", ("#2", 1)),
+        ("highway #2 length", ("highway #2 length", 1)),
+        ("Oslo #123", ("Oslo #123", 1)),
+        ("C#2", ("C#2", 1)),
+    ],
+)
+def test_a_number_behind_a_query_is_a_snippets(text: str, found: tuple[str, int]) -> None:
+    assert numbered(text) == found
+
+
+def test_further_snippets_read_on_and_go_to_other_pages() -> None:
+    hits = [
+        hit("Oslo", "It lies by a fjord. The population is 7. Its mayor is new.", 3.0),
+        hit("Oslo", "Trams run. " + "Ferries run far. " * 3, 2.9, 1),
+        hit("Bergen", "Rain falls. The population is 9.", 2.0),
+    ]
+    shown = [best_snippet("population Oslo", hits, terms, 60, number=number) for number in range(1, 6)]
+    assert shown == [
+        "Oslo > The population is 7.",
+        "Oslo > It lies by a fjord. Its mayor is new.",
+        "Oslo > Trams run. Ferries run far. Ferries run far.",
+        "Oslo > Ferries run far.",
+        "Bergen > The population is 9.",
+    ]
+    for number in (0, 6):
+        with pytest.raises(ToolFailure, match=f"there is no snippet #{number}"):
+            best_snippet("population Oslo", hits, terms, 60, number=number)
+
+
+@given(st.text(min_size=1), st.text(), st.text(), st.integers(60, 300))
+def test_no_further_snippet_is_too_long(title: str, text: str, shown: str, limit: int) -> None:
+    assert all(len(one) <= limit for one in further_snippets(title, text, shown, limit))
