@@ -19,6 +19,7 @@ from training_jobs.records import KEPT, Annotated, Candidate, Document
 from training_jobs.run_folder import RunFolder
 from training_jobs.teach import form, proposing, varying
 from training_jobs.teach.holding_out import hold_out, is_held_out
+from training_jobs.teach.trusting import trust
 from training_jobs.teach.varying import Pieces, pieces_of, pools_of, varied, without_answers
 
 Run = Callable[[Callable[[Sequence[str]], None], Sequence[object]], tuple[int, str]]
@@ -154,6 +155,17 @@ def test_no_held_out_input_is_taught(tmp_path: Path) -> None:
     folder.file("filter", "Double").write_text("".join(record(number, "9").to_line() for number in range(120)))
     with pytest.raises(NothingKept, match=r"held out, 0 of which go on with what the tool answered\n  try: more texts"):
         hold_out(folder, "Double", 10)
+
+
+def test_calls_that_are_trusted_need_a_result_alone(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    calls = (Candidate(1, 5, 1.0, "4", output="8"), Candidate(2, 9, 1.0, "x", error="no_result"))
+    records = [Annotated(Document(f"d{number}", "Twice 4 is 8."), "Double", calls) for number in range(9)]
+    folder.target("execute", "Double").write_text("".join(record.to_line() for record in records))
+    assert trust(folder, "Double") == 9
+    kept = [Annotated.from_line(line) for line in folder.file("filter", "Double").read_text().splitlines()]
+    assert {(call.input, call.verdict) for record in kept for call in record.candidates} == {("4", KEPT)}
+    assert len({record.candidates[0].gain for record in kept}) == 9, "which of two calls at a place stays is drawn"
 
 
 @pytest.fixture
