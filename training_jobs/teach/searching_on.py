@@ -81,7 +81,7 @@ async def chains_of(answers: Sequence[Answer], client: ToolClient, registry: Too
                 continue
             calls.append(CallSegment(TOOL, query, outcome))
             if right := _right(answer, outcome):
-                segments = (answer.prompt, *calls, f" {right}.")
+                segments: tuple[str | CallSegment, ...] = (answer.prompt, *calls, f" {right}.")
                 texts.append(Merged(id_, segments, (0.0,) * len(calls)))
                 del waiting[id_]
     return sorted(texts, key=lambda text: text.id)
