@@ -34,14 +34,12 @@ from toolformer.tools import Tool, ToolRegistry, UnknownTool
 from training_jobs.corpora.web.generating import TRUTH_FILE
 from training_jobs.options import job_parser
 from training_jobs.run_folder import WITH_CALLS, RunFolder
-from training_jobs.settings import positive
+from training_jobs.settings import finite, positive
 from training_jobs.teach import holding_out, varying
 
 BUNDLED: Final = BUNDLED_MODELS / "gptj-tools"
 OLD_TOOLS: Final = ("Calculator", "Calendar", "WikiSearch", "QA", "MT")
 """What the bundled model calls; each has a suite of prompts that ask for it."""
-_OLD_WEIGHT: Final = "3"
-"""Of staying as before on texts of the old tools, beside 1 of learning the new one's."""
 _SEED_OF_OLD: Final = 6
 """Of generated texts: no other command's default seed writes these."""
 _TOOLS_VARIABLE: Final = "TOOLFORMER_TOOLS"
@@ -217,7 +215,8 @@ class Teaching:
     def _finetuned(self, texts: Path, kept: Sequence[Path]) -> Step:
         """With C* of the new tool; on that of the old ones the model is to stay as it was."""
         out, steps = self.model.parent, str(self.options.steps)
-        as_before: tuple[Argument, ...] = ("--as-before", *kept, "--as-before-weight", _OLD_WEIGHT) if kept else ()
+        weight = str(self.options.keep_weight)
+        as_before: tuple[Argument, ...] = ("--as-before", *kept, "--as-before-weight", weight) if kept else ()
         return Step(
             "finetune",
             "finetune on C* of the new tool, and stay as before with the old ones",
@@ -316,6 +315,10 @@ def make_parser() -> argparse.ArgumentParser:
     texts.add_argument(
         "--keep", type=Path, nargs="+", default=[], metavar="FILE",
         help="C* of the tools that the model has, on which it stays as before; of the bundled model it is made",
+    )  # fmt: skip
+    texts.add_argument(
+        "--keep-weight", type=finite, default=3.0, metavar="WEIGHT",
+        help="of staying as before on them, beside 1 of learning the new tool (3)",
     )  # fmt: skip
     texts.add_argument("--old-documents", type=positive, default=3_000, help="texts to make it of (3,000)")
     recipe = parser.add_argument_group("finetuning and evaluation")

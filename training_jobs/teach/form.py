@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice, takewhile
 from pathlib import Path
 from typing import Final
@@ -80,6 +80,26 @@ def check_form(
         StageError: if the model cannot be used, or a corpus is not there.
     """
     texts = {tool.name: _first_texts(folder, tool) for tool in tools}
+    refused = _refused(folder, tools, texts, choice, how, console)
+    if len(refused) == len(tools):
+        try:
+            check_kept(refused, KEEPING, console)
+        except NothingKept as nothing:
+            raise NothingKept(f"{choice.path} does not follow the prompt's form\n{nothing}\n{_OTHERWISE}") from None
+    all_texts = [document.text for of_tool in texts.values() for document in of_tool[: -(-_MOST_TEXTS // len(tools))]]
+    _check_copying(choice, tools, all_texts, console)
+    torch.cuda.empty_cache()  # the models are let go of: the stages that follow need a GPU's memory
+
+
+def _refused(
+    folder: RunFolder,
+    tools: Sequence[Tool],
+    texts: Mapping[str, Sequence[Document]],
+    choice: ModelChoice,
+    how: AnnotateSettings,
+    console: Console,
+) -> dict[str, Path]:
+    """Where `check_kept` finds why, by a name for it, of each tool whose prompt's form the model does not follow."""
     refused: dict[str, Path] = {}
     try:
         with choice.opened() as (model, tokenizer):
@@ -93,13 +113,7 @@ def check_form(
                     refused[f"form {tool.name}"] = _write_dropped(folder, tool, annotated)
     except ValueError as error:
         raise StageError(f"{choice.path}: {error}") from error
-    if len(refused) == len(tools):
-        try:
-            check_kept(refused, KEEPING, console)
-        except NothingKept as nothing:
-            raise NothingKept(f"{choice.path} does not follow the prompt's form\n{nothing}\n{_OTHERWISE}") from None
-    all_texts = [document.text for of_tool in texts.values() for document in of_tool[: -(-_MOST_TEXTS // len(tools))]]
-    _check_copying(choice, tools, all_texts, console)
+    return refused
 
 
 def _first_texts(folder: RunFolder, tool: Tool) -> list[Document]:
