@@ -5,6 +5,7 @@ import functools
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -27,8 +28,9 @@ from services.calculator.app import build_app as calculator
 from services.calendar.app import build_app as calendar
 from tests.inference_gateway.backend_harness import NO_CIRCUIT, Told, tell
 from tests.inference_gateway.http_harness import serving, tools_at
+from tests.support.marked_checkpoint import move_marks
 from tests.support.models import SMALL, random_model
-from tests.support.vocabularies import small_tokenizer
+from tests.support.vocabularies import marked_tokenizer, small_tokenizer
 from toolformer.http_api import ApiError
 from toolformer.tool_client import ToolClient
 
@@ -60,12 +62,19 @@ def bundled() -> LocalBackend:
     return LocalBackend(bundled_model(), tokenizer, "bundled", EngineLimits(max_model_len=256, max_sequences=4))
 
 
-def random() -> LocalBackend:
-    """Random weights, leaning to what begins a call and to what breaks it off."""
+def random(tokenizer: ByteLevelTokenizer | None = None, *, seed: int = 0, opening: float = 1) -> LocalBackend:
+    """Random weights, leaning to what begins a call (by ``opening`` nats) and to what breaks it off."""
+    tokenizer = tokenizer or small_tokenizer()
     # A model whose vocabulary is padded may choose an id that no text has; a trained one never does.
-    model = copy.deepcopy(random_model(replace(SMALL, vocab_size=small_tokenizer().vocab_size)))
-    model.lm_head.bias.data[[small_tokenizer().encode(text)[0] for text in (" [", "1", " ", "(", ".", "-")]] += 1
-    return LocalBackend(model, small_tokenizer(), "random", EngineLimits(max_model_len=200, max_sequences=4))
+    model = copy.deepcopy(random_model(replace(SMALL, vocab_size=tokenizer.vocab_size), seed))
+    model.lm_head.bias.data[[tokenizer.encode(text)[0] for text in ("1", " ", "(", ".", "-")]] += 1
+    model.lm_head.bias.data[list(tokenizer.marks.opening)] += opening
+    return LocalBackend(model, tokenizer, "random", EngineLimits(max_model_len=200, max_sequences=4))
+
+
+def marked() -> LocalBackend:
+    """The same with special tokens for a call's marks; one token has to begin all calls."""
+    return random(marked_tokenizer(), seed=1, opening=3)
 
 
 @dataclass(frozen=True)
@@ -118,6 +127,15 @@ async def test_the_bundled_model_calls_its_tools_through_a_second_gateway() -> N
         assert "[" not in hidden.text
 
 
+async def test_special_marks_come_through_a_second_gateway(tmp_path: Path) -> None:
+    marked = move_marks(BUNDLED_MODEL, tmp_path / "model")
+    limits = EngineLimits(max_model_len=256, max_sequences=4)
+    async with chain(lambda: LocalBackend.load(marked, limits=limits)) as both:
+        told = [await both.agree(prompt, max_tokens=40) for prompt in PROMPTS]
+        assert sum(len(one.calls) for one in told) >= 2
+        assert both.alone.backend.tokenizer.marks.opening[0] in told[0].ids
+
+
 async def test_a_prompt_that_only_the_first_gateway_can_score_is_refused_by_the_second() -> None:
     body = CompletionBody.model_validate({"prompt": "Text", "echo": True, "logprobs": 1})
     async with chain(random) as both:
@@ -128,10 +146,11 @@ async def test_a_prompt_that_only_the_first_gateway_can_score_is_refused_by_the_
     assert (refused.value.status, refused.value.param, refused.value.code) == (400, "echo", "unsupported_parameter")
 
 
+@pytest.mark.parametrize("load", [random, marked])
 @pytest.mark.parametrize("api_top_k", [0, 1, 3, 10])
-async def test_any_text_of_a_random_model_is_the_same(api_top_k: int) -> None:
+async def test_any_text_of_a_random_model_is_the_same(api_top_k: int, load: Callable[[], LocalBackend]) -> None:
     """Calls begin and fail all the time here, so that bans, rollbacks and penalties meet at every place."""
-    async with chain(random) as both:
+    async with chain(load) as both:
         sampling = SamplingParams(frequency_penalty=1.0)
         fields: dict[str, Any] = {"api_top_k": api_top_k, "sampling": sampling, "max_tokens": 40, "max_calls": 4}
         told = [await both.agree(f"Text {37 * number} begins", **fields) for number in range(4)]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inference_gateway.backends.model_server import ServerError, check_vocabulary
 from inference_gateway.backends.openai_wire import ChunkReader
 from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest
@@ -116,3 +117,12 @@ def test_a_servers_name_of_a_mark_is_its_token_and_its_text_is_not() -> None:
     chunk = ChunkReader(tokenizer).read(json.dumps({"choices": [{"text": " []", "logprobs": logprobs}]}))
     ids = [step.id for step in chunk.steps]
     assert ids == [*tokenizer.marks.opening, *tokenizer.encode(" ["), *tokenizer.encode("]")]
+
+
+@pytest.mark.parametrize("shown", [" [A", "A"])
+def test_a_server_may_show_a_marks_text_or_leave_it_out(shown: str) -> None:
+    tokenizer = marked_tokenizer()
+    ids = [*tokenizer.marks.opening, *tokenizer.encode("A")]
+    check_vocabulary("http://server", tokenizer, ids, shown)
+    with pytest.raises(ServerError, match="another vocabulary"):
+        check_vocabulary("http://server", tokenizer, ids, "B")
