@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from inference_gateway.actions import Action
 from inference_gateway.backends.base import BackendBusy
+from inference_gateway.backends.sessions import QueuedSession
 from inference_gateway.call_vocabulary import CallForm, CallVocabulary
-from inference_gateway.core import OPTIONAL_SAMPLING, CompletionRequest, Finished, FinishReason
+from inference_gateway.core import OPTIONAL_SAMPLING, CompletionRequest, FinishReason
 from inference_gateway.decoding import DecodingMachine
 from inference_gateway.engine.engine import Engine
 from inference_gateway.engine.limits import EngineLimits
@@ -36,26 +35,19 @@ from toolformer.api_call import SplicedResult
 log = logging.getLogger(__name__)
 
 
-class LocalSession:
+class LocalSession(QueuedSession):
     """A completion in the local engine; see :class:`~inference_gateway.backends.base.Session`."""
 
     def __init__(self, engine: Engine, request: CompletionRequest, machine: DecodingMachine) -> None:
+        super().__init__()
         self._engine = engine
         self._machine = machine
         self._prompt_length = len(request.prompt_ids)
-        self._actions: asyncio.Queue[Action] = asyncio.Queue()
-        self._sequence = engine.submit(request, machine, self._receive)
+        self._sequence = engine.submit(request, machine, self._pass_on)
 
     @property
     def room(self) -> int:
         return self._engine.limits.max_model_len - self._prompt_length - len(self._machine.ids)
-
-    async def __aiter__(self) -> AsyncIterator[Action]:
-        while True:
-            action = await self._actions.get()
-            yield action
-            if isinstance(action, Finished):
-                return
 
     def splice(self, result: SplicedResult) -> None:
         self._engine.splice(self._sequence, result)
@@ -68,10 +60,6 @@ class LocalSession:
 
     def close(self) -> None:
         self._engine.abort(self._sequence)
-
-    def _receive(self, actions: list[Action]) -> None:
-        for action in actions:
-            self._actions.put_nowait(action)
 
 
 class LocalBackend:

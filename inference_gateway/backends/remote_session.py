@@ -10,23 +10,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from inference_gateway.actions import Action, Keep
 from inference_gateway.backends.model_server import Abilities, Cached, ModelServer, Segment, ServerError, Step
+from inference_gateway.backends.sessions import TaskSession, seed_behind
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest, Finished, FinishReason, SamplingParams
+from inference_gateway.core import CompletionRequest, SamplingParams
 from inference_gateway.decoding import DecodingMachine, Phase, StepRule
-from inference_gateway.engine.stats import Observer, StepTimes
+from inference_gateway.engine.stats import Observer
 from toolformer.api_call import SplicedResult
 
 log = logging.getLogger(__name__)
 
-_SEEDS = 2**63
 _UNADJUSTED: Final[dict[str, Any]] = {
     "frequency_penalty": 0.0, "presence_penalty": 0.0, "repetition_penalty": 1.0, "logit_bias": (), "min_tokens": 0
 }  # fmt: skip
@@ -73,12 +72,10 @@ def continued(sampling: SamplingParams, made: Sequence[int]) -> SamplingParams:
     if sampling.frequency_penalty or sampling.presence_penalty:
         for token, times in Counter(made).items():
             bias[token] = bias.get(token, 0.0) - sampling.frequency_penalty * times - sampling.presence_penalty
-    # The same seed again would draw the same numbers again.
-    seed = None if sampling.seed is None else (sampling.seed + len(made)) % _SEEDS
-    return replace(sampling, seed=seed, logit_bias=tuple(bias.items()))
+    return replace(sampling, seed=seed_behind(sampling, len(made)), logit_bias=tuple(bias.items()))
 
 
-class RemoteSession:
+class RemoteSession(TaskSession):
     """A completion on ``server``; see :class:`~inference_gateway.backends.base.Session`.
 
     It does nothing until :meth:`begin`. ``on_end`` is called once, when it has ended or was closed."""
@@ -96,20 +93,14 @@ class RemoteSession:
         observe: Observer,
         on_end: Callable[[RemoteSession], None],
     ) -> None:
+        super().__init__(machine, observe)
         self._server = server
         self._abilities = abilities
         self._max_model_len = max_model_len
         self._request = request
-        self._machine = machine
         self._vocabulary = vocabulary
         self._counts = counts
-        self._observe = observe
         self._on_end = on_end
-        self._since = time.monotonic()
-        self._waits_for: Literal["first", "between", "resumed"] = "first"
-        self._actions: asyncio.Queue[Action] = asyncio.Queue()
-        self._task: asyncio.Task[None] | None = None
-        self._ended = False
         self._segments = 0
         self._strict = False
         """Whether the next token is asked for by itself, with biases for those that are allowed."""
@@ -123,23 +114,11 @@ class RemoteSession:
         """Whether a tool is being called."""
         return self._machine.phase is Phase.PAUSED
 
-    @property
-    def task(self) -> asyncio.Task[None] | None:
-        """What reads the server's stream now, or closes it."""
-        return self._task
-
     def begin(self) -> None:
         """Ask the server for tokens, from now on."""
         if self._task is not None and not self._task.done():
             return  # it is still closing the stream it paused in, and will see that there is more to do
         self._task = asyncio.create_task(self._advance(), name=f"remote completion {self._request.request_id}")
-
-    async def __aiter__(self) -> AsyncIterator[Action]:
-        while True:
-            action = await self._actions.get()
-            yield action
-            if isinstance(action, Finished):
-                return
 
     def splice(self, result: SplicedResult) -> None:
         if self.paused:  # it may have timed out while the tool answered
@@ -149,33 +128,16 @@ class RemoteSession:
         if self.paused:
             self._resume(self._machine.give_up())
 
-    def finish(self, reason: FinishReason, message: str = "") -> None:
-        if not self._ended:
-            self._pass_on(self._machine.finish(reason, message))
-            self._end()
-
-    def close(self) -> None:
-        self._end()
-
     def _resume(self, actions: list[Action]) -> None:
-        self._since, self._waits_for = time.monotonic(), "resumed"
+        self._note_answer()
         self._pass_on(actions)
         if self._machine.done:
             self._end()
         else:
             self.begin()
 
-    def _end(self) -> None:
-        if self._ended:
-            return
-        self._ended = True
-        if self._task is not None and self._task is not asyncio.current_task():
-            self._task.cancel()
+    def _has_ended(self) -> None:
         self._on_end(self)
-
-    def _pass_on(self, actions: list[Action]) -> None:
-        for action in actions:
-            self._actions.put_nowait(action)
 
     async def _advance(self) -> None:
         """Segment after segment, until the machine pauses or ends."""
@@ -208,6 +170,7 @@ class RemoteSession:
                 elif isinstance(item, Step):
                     made += 1
                     self._note_token()
+                    self._counts.generated_tokens += 1
                     if not self._take(item, segment):
                         return
                 elif item.reason == "stop":
@@ -242,14 +205,6 @@ class RemoteSession:
             allowed=rule.allowed if self._strict else _NONE,
             request_id=request.request_id,
         )
-
-    def _note_token(self) -> None:
-        now = time.monotonic()
-        times = StepTimes()
-        getattr(times, self._waits_for).append(now - self._since)
-        self._observe(times)
-        self._since, self._waits_for = now, "between"
-        self._counts.generated_tokens += 1
 
     def _take(self, step: Step, segment: Segment) -> bool:
         """Give the machine its next token; whether the stream still continues what it has."""

@@ -14,7 +14,7 @@ from schemathesis.specs.openapi.checks import positive_data_acceptance
 from inference_gateway.app import create_app
 from inference_gateway.settings import GatewaySettings
 from tests.inference_gateway.http_harness import bearer, scripted_backend, tools_at
-from tests.training_jobs.runner.killing import wait_for
+from tests.support.waiting import wait_for
 from tests.training_jobs.servers import serve
 
 COMPLETIONS = ("POST", "/v1/completions")

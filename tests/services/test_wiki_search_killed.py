@@ -9,7 +9,7 @@ import pytest
 
 from services.wiki_search.manifest import UnusableIndexError, read_manifest
 from tests.services.wiki_search_pages import build
-from tests.training_jobs.runner.killing import wait_for
+from tests.support.waiting import wait_for
 
 pytestmark = [
     pytest.mark.slow,

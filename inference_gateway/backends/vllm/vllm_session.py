@@ -5,27 +5,24 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any
 
 from vllm import SamplingParams, TokensPrompt
 from vllm.sampling_params import RequestOutputKind
 from vllm.v1.engine.async_llm import AsyncLLM
 
-from inference_gateway.actions import Action
+from inference_gateway.backends.sessions import TaskSession, seed_behind
 from inference_gateway.backends.vllm.call_rules import HISTORY, TURN
 from inference_gateway.backends.vllm.replay import RecordedMachine
 from inference_gateway.backends.vllm.stream import Made, VllmStream, best
 from inference_gateway.call_vocabulary import CallVocabulary
-from inference_gateway.core import CompletionRequest, Finished, FinishReason
-from inference_gateway.engine.stats import Observer, StepTimes
+from inference_gateway.core import CompletionRequest
+from inference_gateway.engine.stats import Observer
 from toolformer.api_call import SplicedResult
 
 log = logging.getLogger(__name__)
-
-_SEEDS: Final = 2**63
 
 
 @dataclass(slots=True)
@@ -40,7 +37,7 @@ class TokenTotals:
     dropped_pauses: int = 0
 
 
-class VllmSession:
+class VllmSession(TaskSession):
     """A completion in ``engine``; see :class:`~inference_gateway.backends.base.Session`.
 
     It does nothing until :meth:`begin`. ``on_change`` is called whenever it holds more or less of vLLM's cache than
@@ -58,24 +55,18 @@ class VllmSession:
         on_change: Callable[[VllmSession], None],
     ) -> None:
         """``name``: its own in ``engine``."""
+        super().__init__(recorded.machine, observe)
         self._engine = engine
         self._recorded = recorded
-        self._machine = recorded.machine
         self._vocabulary = vocabulary
         self._name = name
         self._totals = totals
-        self._observe = observe
         self._on_change = on_change
-        self._since = time.monotonic()
-        self._waits_for: Literal["first", "between", "resumed"] = "first"
-        self._actions: asyncio.Queue[Action] = asyncio.Queue()
         self._resumed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
         self._stream: VllmStream | None = None
         self._streams = self._turns = 0
         self._known = 0
         """Tokens of the beginning of prompt and completion that were computed once."""
-        self.ended = False
 
     # For a completion ----------------------------------------------------------------------------------------------
 
@@ -83,26 +74,11 @@ class VllmSession:
     def room(self) -> int:
         return self._recorded.room
 
-    async def __aiter__(self) -> AsyncIterator[Action]:
-        while True:
-            action = await self._actions.get()
-            yield action
-            if isinstance(action, Finished):
-                return
-
     def splice(self, result: SplicedResult) -> None:
         self._resume(result)
 
     def give_up(self) -> None:
         self._resume(None)
-
-    def finish(self, reason: FinishReason, message: str = "") -> None:
-        if not self.ended:
-            self._pass_on(self._machine.finish(reason, message))
-            self._end()
-
-    def close(self) -> None:
-        self._end()
 
     # For the backend -----------------------------------------------------------------------------------------------
 
@@ -125,11 +101,6 @@ class VllmSession:
         """Whether it holds memory of vLLM and waits for a tool."""
         return self.paused and self._stream is not None and not self._stream.busy
 
-    @property
-    def task(self) -> asyncio.Task[None] | None:
-        """What reads vLLM's tokens."""
-        return self._task
-
     def begin(self) -> None:
         """Ask for tokens, from now on."""
         self._task = asyncio.create_task(self._run(), name=f"vLLM completion {self.request.request_id}")
@@ -144,7 +115,7 @@ class VllmSession:
     def _resume(self, result: SplicedResult | None) -> None:
         if not self.paused:
             return  # it timed out while the tool answered
-        self._since, self._waits_for = time.monotonic(), "resumed"
+        self._note_answer()
         self._pass_on(self._recorded.answer(result))
         self._resumed.set()
         if self._machine.done:
@@ -152,17 +123,8 @@ class VllmSession:
         else:
             self._on_change(self)
 
-    def _end(self) -> None:
-        if self.ended:
-            return
-        self.ended = True
-        if self._task is not None and self._task is not asyncio.current_task():
-            self._task.cancel()
+    def _has_ended(self) -> None:
         self._on_change(self)
-
-    def _pass_on(self, actions: list[Action]) -> None:
-        for action in actions:
-            self._actions.put_nowait(action)
 
     async def _run(self) -> None:
         """Turn after turn, until the machine ends."""
@@ -213,7 +175,8 @@ class VllmSession:
 
     def _take(self, token: Made) -> bool:
         """Give the machine the next token; whether the rest of the turn is of no use."""
-        self._note_time()
+        self._note_token()
+        self._totals.generated += 1
         rule = self._machine.rule()
         forced = rule.start_top_k > 0 and token.id in self._vocabulary.start_ids and token.rank <= rule.start_top_k
         length = self.length
@@ -235,28 +198,18 @@ class VllmSession:
             self._machine.cached_tokens = min(cached, len(self.request.prompt_ids))
         return cached
 
-    def _note_time(self) -> None:
-        now = time.monotonic()
-        times = StepTimes()
-        getattr(times, self._waits_for).append(now - self._since)
-        self._observe(times)
-        self._since, self._waits_for = now, "between"
-        self._totals.generated += 1
-
     def _parameters(self, ids: list[int]) -> Any:
         """What vLLM is asked for in a turn after ``ids``. Penalties and biases are `CallRules`' part: vLLM would count
         each turn's tokens anew, and change what a tool's name is."""
         request, sampling = self.request, self.request.sampling
         # An API start may also be drawn: its rank says whether it was taken for that.
         ranked = not request.plain and (sampling.temperature > 0 or sampling.adjusts)
-        made = len(ids) - len(request.prompt_ids)
         return SamplingParams(
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             top_k=sampling.top_k,
             min_p=sampling.min_p,
-            # The same seed again would draw the same numbers again.
-            seed=None if sampling.seed is None else (sampling.seed + made) % _SEEDS,
+            seed=seed_behind(sampling, len(ids) - len(request.prompt_ids)),
             max_tokens=max(1, request.max_tokens - self._machine.usage.completion_tokens),
             stop_token_ids=sorted(self._vocabulary.end_ids),
             ignore_eos=True,

@@ -1,11 +1,11 @@
-"""A stage that needs no model: counts words, slowly. ``python -m tests.training_jobs.runner.counting`` runs it."""
+"""A stage that needs no model: counts words, slowly."""
 
 from __future__ import annotations
 
 import contextlib
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,6 @@ from rich.console import Console
 
 from training_jobs.errors import StageError
 from training_jobs.records import Document, Record
-from training_jobs.runner.ranks import Shard
 from training_jobs.runner.running import Running, Stage, run_stages
 from training_jobs.runner.work import Lines, Say, Worked, Worker
 
@@ -72,8 +71,10 @@ def count(
     return run_stages([Stage("count", source, target, job or CountJob(), chunk)], running)
 
 
-if __name__ == "__main__":
-    _, source_, target_, workers, rank, size = sys.argv
-    count(
-        Path(source_), Path(target_), job=CountJob(pause=0.004), workers=int(workers), shard=Shard(int(rank), int(size))
-    )
+def main(arguments: Sequence[str]) -> None:
+    """Count slowly: the file of documents, the output, the number of workers."""
+    source, target, workers = arguments
+    try:
+        count(Path(source), Path(target), job=CountJob(pause=0.004), workers=int(workers))
+    except StageError as trouble:
+        sys.exit(str(trouble))

@@ -3,19 +3,16 @@
 import asyncio
 import datetime as dt
 import json
-import subprocess
 import time
-from collections import Counter
-from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from services.base import ToolFailure
+from tests.support.waiting import wait_for
 from tests.toolformer import tool_service
-from tests.training_jobs.runner.killing import finish, kill_at_random, start, wait_for
-from tests.training_jobs.servers import serve, service_of
+from tests.training_jobs.runner import forked
 from toolformer.result_cache import MemoryCache
 from toolformer.tool_client import ToolClient, ToolError
 from toolformer.tools import Tool, ToolRegistry
@@ -111,19 +108,6 @@ async def test_a_call_that_always_takes_too_long_keeps_that_as_its_error() -> No
         assert await ask(tool, [Question("a"), Question("slow"), Question("b")]) == ["A", ("timeout",), "B"]
 
 
-@pytest.fixture
-def slow_service() -> Iterator[tuple[Counter[str], dict[str, str]]]:
-    """How often each input was asked, and where: answers in capitals after a moment, has none to what ends with 7."""
-    times: Counter[str] = Counter()
-
-    def answer(asked: str) -> str | ToolFailure:
-        times[asked] += 1
-        return ToolFailure("no_answer", "odd") if asked.endswith("7") else asked.upper()
-
-    with serve(service_of("QA", answer, seconds=0.02)) as url:
-        yield times, {"TOOLFORMER_TOOL_QA_URL": url}
-
-
 def annotated(run: Path, documents: int) -> None:
     """A run whose annotated documents have up to three calls each."""
     (run / "annotate").mkdir(parents=True)
@@ -134,38 +118,12 @@ def annotated(run: Path, documents: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_at_random_moments_it_continues_to_the_same_bytes(
-    tmp_path: Path, slow_service: tuple[Counter[str], dict[str, str]]
-) -> None:
-    times, environ = slow_service
-    annotated(tmp_path / "whole", 200)
-    annotated(tmp_path / "killed", 200)
-    finish(start("training_jobs.execute", "--run", tmp_path / "whole", "--chunk", 5, environ=environ))
-    output = (tmp_path / "whole" / "execute" / "QA.jsonl").read_bytes()
-    assert max(times.values()) == 1
-    parts = tmp_path / "killed" / "execute" / "QA.jsonl.parts"
-    arguments = ("--run", tmp_path / "killed", "--chunk", 5)
-    hits = kill_at_random(
-        lambda: start("training_jobs.execute", *arguments, environ=environ), parts.exists, 10, (0.0, 0.4), seed=1
-    )
-    assert hits >= 2
-    finish(start("training_jobs.execute", *arguments, "--workers", 3, environ=environ))
-    assert (tmp_path / "killed" / "execute" / "QA.jsonl").read_bytes() == output
-    records = [Annotated.from_line(line) for line in output.splitlines()]
-    assert [record.document.id for record in records] == [f"d{number}" for number in range(200)]
-    for candidate in (candidate for record in records for candidate in record.candidates):
-        odd = candidate.input.endswith("7")
-        assert (candidate.output, candidate.error) == ((None, "no_answer") if odd else (candidate.input.upper(), None))
-
-
-@pytest.mark.slow
 def test_a_service_that_comes_late_is_waited_for_by_the_command(tmp_path: Path) -> None:
     annotated(tmp_path, 12)
-    environ = {"TOOLFORMER_TOOL_QA_URL": "http://127.0.0.1:9"}
-    process = start("training_jobs.execute", "--run", tmp_path, "--patience", "1.5", environ=environ)
+    environ, log = {"TOOLFORMER_TOOL_QA_URL": "http://127.0.0.1:9"}, tmp_path / "log"
     began = time.monotonic()
-    _, said = process.communicate(timeout=250)
-    assert process.returncode == 1
+    arguments = ["--run", tmp_path, "--patience", "1.5"]
+    said = forked.finish(forked.run("training_jobs.execute", arguments, environ, log), log, status=1)
     assert time.monotonic() - began > 1.5
     assert "execute QA: waiting for QA, " in said
     assert said.splitlines()[-1].endswith("What was done is kept: start the service and run again")
@@ -182,20 +140,21 @@ async def test_a_service_that_is_down_in_mid_run_loses_no_document(tmp_path: Pat
         await asyncio.sleep(0.02)
         await tool_service.capitals("QA")(seen, writer)
 
-    def begin(run: str) -> subprocess.Popen[str]:
+    def begin(run: str) -> BaseProcess:
         environ = {"TOOLFORMER_TOOL_QA_URL": f"http://127.0.0.1:{service.port}"}
-        return start("training_jobs.execute", "--run", tmp_path / run, "--chunk", 2, environ=environ)
+        arguments = ["--run", tmp_path / run, "--chunk", 2]
+        return forked.run("training_jobs.execute", arguments, environ, tmp_path / f"{run}.log")
 
     parts = tmp_path / "run" / "execute" / "QA.jsonl.parts"
     async with tool_service.serve(slowly) as service:
-        await asyncio.to_thread(finish, begin("whole"))
+        await asyncio.to_thread(forked.finish, begin("whole"), tmp_path / "whole.log")
         running = begin("run")
         await asyncio.to_thread(wait_for, lambda: len(list(parts.glob("0*.jsonl"))) > 5)
     await asyncio.sleep(2)
-    assert running.poll() is None
+    assert running.is_alive()
     assert not (tmp_path / "run" / "execute" / "QA.jsonl").exists()
     async with tool_service.serve(slowly, service.port):
-        said = await asyncio.to_thread(finish, running)
+        said = await asyncio.to_thread(forked.finish, running, tmp_path / "run.log")
     assert "execute QA: waiting for QA, 600 s at most: QA cannot be reached at http://127.0.0.1:" in said
     assert "execute QA: QA is back after " in said
     output = (tmp_path / "run" / "execute" / "QA.jsonl").read_bytes()

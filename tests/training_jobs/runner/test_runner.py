@@ -5,13 +5,15 @@ import io
 import json
 import os
 import signal
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from tests.support.waiting import wait_for
+from tests.training_jobs.runner import forked
 from tests.training_jobs.runner.counting import CountJob, corpus, count
-from tests.training_jobs.runner.killing import finish, kill_at_random, start, wait_for
 from training_jobs.errors import StageError
 from training_jobs.model_choice import add_model, model_choice
 from training_jobs.runner.chunks import plan
@@ -19,8 +21,6 @@ from training_jobs.runner.parts import Parts
 from training_jobs.runner.progress import StageProgress
 from training_jobs.runner.ranks import Shard
 from training_jobs.runner.running import Running, Stage, run_stages
-
-MODULE = "tests.training_jobs.runner.counting"
 
 
 def test_the_output_is_one_line_a_document_in_order(tmp_path: Path) -> None:
@@ -159,17 +159,20 @@ def test_progress_tells_rate_and_time_left_of_this_run_alone() -> None:
     assert line == "count: 600/1,000 documents, loss 1.5, 5.0 documents/s, 40 calls (2.0/s), 0:01:20 left"
 
 
+def begin(folder: Path, workers: int) -> BaseProcess:
+    """The stage from ``in.jsonl`` to ``out.jsonl`` as a process."""
+    arguments = [folder / "in.jsonl", folder / "out.jsonl", workers]
+    return forked.run("tests.training_jobs.runner.counting", arguments, {}, folder / "log")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", [1, 3])
 def test_killed_at_random_moments_it_continues_to_the_same_bytes(tmp_path: Path, workers: int) -> None:
     source, target = corpus(tmp_path / "in.jsonl", 300), tmp_path / "out.jsonl"
     count(source, tmp_path / "undisturbed.jsonl")
     parts = tmp_path / "out.jsonl.parts"
-    hits = kill_at_random(
-        lambda: start(MODULE, source, target, workers, 0, 1), parts.exists, 10, (0.0, 0.4 / workers), seed=workers
-    )
-    assert hits >= 2
-    finish(start(MODULE, source, target, workers, 0, 1))
+    forked.kill_at_random(lambda: begin(tmp_path, workers), (0.0, 0.4 / workers), seed=workers, begun=parts.exists)
+    forked.finish(begin(tmp_path, workers), tmp_path / "log")
     assert target.read_bytes() == (tmp_path / "undisturbed.jsonl").read_bytes()
     assert not parts.exists()
 
@@ -177,14 +180,12 @@ def test_killed_at_random_moments_it_continues_to_the_same_bytes(tmp_path: Path,
 @pytest.mark.slow
 def test_a_killed_worker_is_told_and_nothing_done_is_lost(tmp_path: Path) -> None:
     source, target = corpus(tmp_path / "in.jsonl", 300), tmp_path / "out.jsonl"
-    running = start(MODULE, source, target, 2, 0, 1)
+    running = begin(tmp_path, 2)
     wait_for(lambda: len(list(tmp_path.glob("out.jsonl.parts/0*.jsonl"))) > 3)
     children = Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()
     workers = [int(child) for child in children if "spawn_main" in Path(f"/proc/{child}/cmdline").read_text()]
     os.kill(workers[0], signal.SIGKILL)
-    _, said = running.communicate(timeout=250)
-    assert running.returncode == 1
-    assert "a worker process ended (exit code -9)" in said
+    assert "a worker process ended (exit code -9)" in forked.finish(running, tmp_path / "log", status=1)
     count(source, tmp_path / "undisturbed.jsonl")
     assert count(source, target)
     assert target.read_bytes() == (tmp_path / "undisturbed.jsonl").read_bytes()
