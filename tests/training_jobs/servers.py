@@ -1,18 +1,17 @@
 """Real HTTP servers for these tests, each in a thread of this process."""
 
-import asyncio
 import contextlib
 import functools
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import uvicorn
 
 from demo_world.encyclopedia import pages
 from demo_world.texts import Text
-from services.base import Call, ServiceInfo, ToolFailure, create_app
+from services.base import AtOnce, ServiceInfo, ToolFailure, create_app
 from services.calculator.app import build_app as calculator_app
 from services.calendar.app import build_app as calendar_app
 from services.translation.app import build_app as translation_app
@@ -51,26 +50,13 @@ Said = str | ToolFailure
 """What a tool says to a call."""
 
 
-class _Engine:
-    def __init__(self, answer: Callable[[str], Said], seconds: float) -> None:
-        self._answer, self._seconds = answer, seconds
-
-    async def start(self) -> None: ...
-
-    async def stop(self) -> None: ...
-
-    async def answer(self, calls: Sequence[Call]) -> list[Said]:
-        await asyncio.sleep(self._seconds)
-        return [self._answer(call.input) for call in calls]
-
-
-def service_of(tool: str, answer: Callable[[str], Said], *, seconds: float = 0.0) -> Any:
-    """A service of ``tool``: ``answer`` gives what is said to an input, after so many ``seconds`` a request."""
+def service_of(tool: str, answer: Callable[[str], Said]) -> Any:
+    """A service of ``tool``: ``answer`` gives what is said to an input."""
     info = ServiceInfo(
         tool=tool, service=tool.lower(), title=tool, description="A tool.", version="1.0.0",
         input_description="Anything.", example_input="1", example_output="1",
     )  # fmt: skip
-    return create_app(info, _Engine(answer, seconds))
+    return create_app(info, AtOnce(lambda call: answer(call.input)))
 
 
 def lead_sentences(query: str) -> Said:

@@ -3,10 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,7 +10,9 @@ from typing import Any
 import pytest
 
 from demo_world.suites import SPLITS, TOOLS
+from tests.support.waiting import wait_for
 from tests.training_jobs.evaluate.stand_in import only_with_calls, perfect, served, silent, trouble
+from tests.training_jobs.runner import forked
 from training_jobs.evaluate.__main__ import main
 from training_jobs.evaluate.answers import Answer, read_records
 from training_jobs.evaluate.example import Example
@@ -285,19 +283,13 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path) -> None:
 
     arguments = ["--suites", "tools-Calendar", "--count", str(count), "--k", "0", "--concurrency", "1"]
     with served(slow) as (url, bodies):
-        command = [sys.executable, "-m", "training_jobs.evaluate", *arguments, "--gateway", url, "--out", str(tmp_path)]
-        process = subprocess.Popen(
-            command, cwd=Path(__file__).parents[3], stderr=subprocess.PIPE, stdout=subprocess.PIPE
-        )
-        try:
-            deadline = time.monotonic() + 250
-            while len(bodies) < 10 and time.monotonic() < deadline:
-                time.sleep(0.01)
-            os.kill(process.pid, signal.SIGKILL)
-        finally:
-            process.communicate(timeout=250)
+        arguments += ["--gateway", url, "--out", str(tmp_path)]
+        process = forked.run("training_jobs.evaluate", arguments, {}, tmp_path / "log")
+        wait_for(lambda: len(bodies) >= 10)
+        process.kill()
+        process.join(60)
         before = len(bodies)
         assert 10 <= before < 2 * count
-        main([*arguments, "--gateway", url, "--out", str(tmp_path)])
+        main(arguments)
         assert len(bodies) <= 2 * count + 1
     assert results(tmp_path)["scores"][0]["all"]["n"] == 2 * count
