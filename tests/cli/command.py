@@ -1,81 +1,22 @@
-"""The ``toolformer`` command as a process, followed through what it writes: no polling, no sleeping."""
+"""The ``toolformer`` command as a process, and the processes that it starts."""
 
 import asyncio
-import contextlib
 import os
-import re
 import signal
 import socket
-import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
-SECONDS = 120
-"""Deadline for every single wait."""
+from tests.support.processes import SECONDS, Command, started
 
 FREE_PORTS = {f"TOOLFORMER_{name}_PORT": "0" for name in ("CALCULATOR", "CALENDAR", "WIKI_SEARCH", "GATEWAY")}
 """Settings with which nothing collides with a system that runs on the same machine."""
 
 
-class Command:
-    """A running command; its standard output and its log are read apart."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self.process = process
-        self._streams = {"out": process.stdout, "log": process.stderr}
-        self.lines: dict[str, list[str]] = {"out": [], "log": []}
-
-    async def line_with(self, pattern: str, stream: str = "log") -> re.Match[str]:
-        """The next line that ``pattern`` is found in; fails with all that was written where there is none."""
-        async with asyncio.timeout(SECONDS):
-            while line := (await self._streams[stream].readline()).decode():
-                self.lines[stream].append(line)
-                if found := re.search(pattern, line):
-                    return found
-        raise AssertionError(f"no line with {pattern!r} in:\n{''.join(self.lines[stream])}")
-
-    async def ended(self, stdin: bytes | None = None) -> int:
-        """The exit status, once it has ended and everything it wrote is in ``lines``."""
-        async with asyncio.timeout(SECONDS):
-            out, log = await self.process.communicate(stdin)
-        self.lines["out"] += out.decode().splitlines(keepends=True)
-        self.lines["log"] += log.decode().splitlines(keepends=True)
-        assert self.process.returncode is not None
-        return self.process.returncode
-
-    @property
-    def out(self) -> str:
-        """Standard output so far."""
-        return "".join(self.lines["out"])
-
-    @property
-    def log(self) -> str:
-        """Standard error so far."""
-        return "".join(self.lines["log"])
-
-
-@contextlib.asynccontextmanager
-async def toolformer(*arguments: str, env: Mapping[str, str] | None = None) -> AsyncIterator[Command]:
+def toolformer(*arguments: str, env: Mapping[str, str] | None = None) -> AbstractAsyncContextManager[Command]:
     """``toolformer ARGUMENTS``, without a terminal; killed at the end if it still runs."""
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "cli",
-        *arguments,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        env={**os.environ, **FREE_PORTS, **(env or {})},
-    )
-    try:
-        yield Command(process)
-    finally:
-        if process.returncode is None:
-            process.kill()
-        # Also reads the pipes to their end, so that no transport is left open.
-        await process.communicate()
+    return started("cli", *arguments, env={**FREE_PORTS, **(env or {})})
 
 
 async def run(*arguments: str, env: Mapping[str, str] | None = None, stdin: bytes = b"") -> tuple[int, str, str]:

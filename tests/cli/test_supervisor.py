@@ -13,7 +13,8 @@ from cli.components import Component, free_port
 from cli.console import CommandError
 from cli.supervisor import ComponentError, RestartPolicy, Supervisor
 from cli.up import up
-from tests.cli.command import SECONDS, gone
+from tests.cli.command import gone
+from tests.support.processes import SECONDS
 
 QUICK = RestartPolicy(limit=2, first_delay_s=0.01, longest_delay_s=0.01)
 

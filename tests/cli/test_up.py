@@ -13,7 +13,8 @@ from rich.console import Console
 
 from cli.components import tools_elsewhere
 from cli.up import LogPrinter, Reachable
-from tests.cli.command import SECONDS, Command, gone, is_listening, kill, run, toolformer
+from tests.cli.command import gone, is_listening, kill, run, toolformer
+from tests.support.processes import SECONDS, Command
 from toolformer.tools import ToolRegistry
 
 BOTH = ("up", "--tools", "calculator,Calendar", "--no-gateway")

@@ -12,8 +12,8 @@ from inference_gateway.app import create_app
 from inference_gateway.backends.loading import backend_loader
 from inference_gateway.settings import GatewaySettings
 from tests.inference_gateway.http_harness import answered, serving, tools_at
+from tests.support.processes import started
 from tests.support.redis_server import free_port
-from tests.toolformer.http_api.process import started
 
 CLIENTS = 12
 

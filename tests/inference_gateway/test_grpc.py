@@ -26,8 +26,8 @@ from inference_gateway.settings import GatewaySettings, SettingsError
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.grpc_harness import Client, Refusal, client, kinds, text
 from tests.inference_gateway.http_harness import gateway, scripted_backend, serving, tools_at
+from tests.support.processes import started
 from tests.toolformer import tool_service
-from tests.toolformer.http_api.process import started
 from toolformer.http_api import ApiError, Tracing
 from toolformer.v1.completion_pb2 import CompletionEvent, CompletionRequest
 from toolformer.v1.completion_pb2_grpc import CompletionServiceStub
@@ -362,9 +362,9 @@ async def test_a_process_whose_port_is_taken_says_so_in_a_line(plain: Client) ->
     taken = plain.gateway.app.state.grpc_server.port
     env = {"TOOLFORMER_GATEWAY_PORT": "0", "TOOLFORMER_GATEWAY_GRPC_PORT": str(taken)}
     async with started("inference_gateway", env=env) as server:
-        assert "stop what uses it" in await server.line_with(f"cannot listen on 127.0.0.1 port {taken}")
+        await server.line_with(f"cannot listen on 127.0.0.1 port {taken}.*stop what uses it")
         assert await server.ended() == 1
-    assert not any("Traceback" in line for line in server.lines)
+    assert not any("Traceback" in line for line in server.lines["log"])
 
 
 @pytest.mark.slow
@@ -373,7 +373,7 @@ async def test_sigterm_lets_running_completions_end(checkpoint: Path) -> None:
     env = {"TOOLFORMER_MODEL": str(checkpoint), "OMP_NUM_THREADS": "1"}
     env |= {"TOOLFORMER_GATEWAY_PORT": "0", "TOOLFORMER_GATEWAY_GRPC_PORT": "0"}
     async with started("inference_gateway", env=env) as server:
-        address = (await server.line_with("listening for gRPC on")).split()[-1]
+        address = (await server.line_with(r"listening for gRPC on (\S+)"))[1]
         await server.line_with("ready: model")
         async with grpc.aio.insecure_channel(address) as channel:
             request = CompletionRequest(prompt="Each of the", max_tokens=1500)
@@ -389,7 +389,7 @@ async def test_sigterm_lets_running_completions_end(checkpoint: Path) -> None:
         assert await server.ended() == 0
     assert events[-1].finished.finish_reason == "length"
     assert events[-1].finished.usage.completion_tokens == 1500
-    assert not any("Traceback" in line or "ERROR" in line for line in server.lines)
+    assert not any("Traceback" in line or "ERROR" in line for line in server.lines["log"])
 
 
 async def _until_refused(channel: grpc.aio.Channel) -> None:

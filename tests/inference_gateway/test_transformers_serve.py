@@ -15,8 +15,8 @@ from inference_gateway.settings import BUNDLED_MODEL
 from services.calculator.app import build_app as calculator
 from tests.inference_gateway.backend_harness import NO_CIRCUIT, tell
 from tests.inference_gateway.http_harness import serving, tools_at
+from tests.support.processes import started
 from tests.support.redis_server import free_port
-from tests.toolformer.http_api.process import started
 from toolformer.tool_client import ToolClient
 
 _MAIN = """

@@ -10,7 +10,7 @@ from pydantic import Field
 from pydantic_settings import BaseSettings
 
 from services.base import ConfigurationError, read_settings
-from tests.toolformer.http_api.process import started
+from tests.support.processes import started
 
 
 class Settings(BaseSettings):
@@ -40,7 +40,7 @@ async def test_a_service_runs_answers_and_drains() -> None:
             assert response.json()["output"] == "35"
         server.process.send_signal(signal.SIGTERM)
         assert await server.ended() == 0
-    log = "".join(server.lines)
+    log = server.log
     assert "calculator: ready after" in log
     assert len(re.findall("uvicorn.access", log)) == 1
     assert "ERROR" not in log
@@ -57,6 +57,6 @@ async def test_a_service_runs_answers_and_drains() -> None:
 async def test_a_bad_setting_is_one_clear_line(variable: str, value: str, told: str) -> None:
     async with started("services.calendar", env={variable: value}) as server:
         assert await server.ended() == 2
-    [line] = server.lines
+    [line] = server.lines["log"]
     assert line.startswith(f"calendar: {variable}: ")
     assert told in line

@@ -18,7 +18,7 @@ from services.wiki_search.app import INFO
 from services.wiki_search.manifest import read_manifest
 from tests.services.real_services import RunningService, running_service
 from tests.services.test_base_readmes import as_request, comparable, shown
-from tests.toolformer.http_api.process import started
+from tests.support.processes import started
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(400)]
 
@@ -150,10 +150,10 @@ async def test_an_index_that_is_not_whole_is_refused(wiki_index: Path, tmp_path:
     environment = {"TOOLFORMER_WIKI_SEARCH_INDEX": str(tmp_path), "TOOLFORMER_WIKI_SEARCH_PORT": "0"}
     async with started("services.wiki_search", env=environment) as server:
         assert await server.ended() == 1
-    [line] = [line for line in server.lines if " ERROR " in line]
+    [line] = [line for line in server.lines["log"] if " ERROR " in line]
     assert "wiki_search cannot start: " in line
     assert "build" in line
-    assert "Traceback" not in "".join(server.lines)
+    assert "Traceback" not in server.log
 
 
 @pytest.mark.slow

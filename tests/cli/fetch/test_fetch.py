@@ -21,8 +21,9 @@ from cli.fetch.command import run_fetch
 from cli.fetch.fetching import fetch
 from cli.fetch.part_manifest import read_manifest
 from cli.fetch.transfer import Retries
-from tests.cli.command import SECONDS, toolformer
+from tests.cli.command import toolformer
 from tests.cli.fetch.stand_in import StandIn, serve
+from tests.support.processes import SECONDS
 
 WEIGHTS = random.Random(2).randbytes(2_000_000)
 SHARDS = {f"/index/shard.{number}.pt": bytes([number]) * 1_000 for number in range(3)}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.command import SECONDS, descendants, gone, run, toolformer
+from tests.cli.command import descendants, gone, run, toolformer
+from tests.support.processes import SECONDS
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.toolformer.http_api.process import SECONDS, ServerProcess, started
+from tests.support.processes import SECONDS, Command, started
 from toolformer.http_api.hosts import Hosts, is_local
 
 APP = "tests.toolformer.http_api.draining_app"
@@ -48,13 +48,13 @@ class Talk:
 
 
 @asynccontextmanager
-async def serving(**env: str) -> AsyncIterator[tuple[ServerProcess, int]]:
+async def serving(**env: str) -> AsyncIterator[tuple[Command, int]]:
     async with started(APP, "0", "5", env=env) as server:
         yield server, int((await server.url()).rpartition(":")[2])
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=PARSERS)
-async def server(request: pytest.FixtureRequest) -> AsyncIterator[tuple[ServerProcess, int]]:
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[tuple[Command, int]]:
     """A server with the usual limits and its port, for each parser."""
     async with serving(PARSER=request.param) as running:
         yield running
@@ -90,7 +90,7 @@ TOO_LARGE = {
 }
 
 
-async def test_a_head_that_is_too_large_is_431(server: tuple[ServerProcess, int]) -> None:
+async def test_a_head_that_is_too_large_is_431(server: tuple[Command, int]) -> None:
     for kind, head in TOO_LARGE.items():
         async with talking(server[1]) as talk:
             talk.writer.write(GET + head + b"\r\n\r\n")
@@ -101,7 +101,7 @@ async def test_a_head_that_is_too_large_is_431(server: tuple[ServerProcess, int]
             assert await talk.ends() == b""
 
 
-async def test_a_head_of_the_usual_size_passes(server: tuple[ServerProcess, int]) -> None:
+async def test_a_head_of_the_usual_size_passes(server: tuple[Command, int]) -> None:
     lines = b"".join(b"A%d: %s\r\n" % (n, b"b" * 600) for n in range(98))
     async with talking(server[1]) as talk:
         for _ in range(3):  # one after the other on one connection: each is counted by itself
@@ -122,7 +122,7 @@ ENDLESS = {
 }
 
 
-async def test_what_never_ends_is_not_read_on(server: tuple[ServerProcess, int]) -> None:
+async def test_what_never_ends_is_not_read_on(server: tuple[Command, int]) -> None:
     process, port = server
     for kind, (begin, piece) in ENDLESS.items():
         async with talking(port) as talk:
@@ -134,12 +134,12 @@ async def test_what_never_ends_is_not_read_on(server: tuple[ServerProcess, int])
             assert (await other.answer())[0] == 200
 
 
-def _peak_mib(server: ServerProcess) -> float:
+def _peak_mib(server: Command) -> float:
     lines = Path(f"/proc/{server.process.pid}/status").read_text().splitlines()
     return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
 
 
-async def test_what_is_no_http_is_400_in_the_error_shape(server: tuple[ServerProcess, int]) -> None:
+async def test_what_is_no_http_is_400_in_the_error_shape(server: tuple[Command, int]) -> None:
     async with talking(server[1]) as talk:
         talk.writer.write(b"nonsense\r\n\r\n")
         status, _, body = await talk.answer()
@@ -175,7 +175,7 @@ async def test_an_answer_that_takes_long_is_not_a_slow_head(parser: str) -> None
         assert (await talk.answer())[2] == "at last"
 
 
-async def test_a_body_that_does_not_come_has_a_deadline(server: tuple[ServerProcess, int]) -> None:
+async def test_a_body_that_does_not_come_has_a_deadline(server: tuple[Command, int]) -> None:
     async with talking(server[1]) as talk:
         talk.writer.write(b"POST /length HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500\r\n\r\n{")
         status, headers, body = await talk.answer()
@@ -197,7 +197,7 @@ async def test_silent_connections_make_way_for_new_ones_and_the_log_says_so(pars
             writer.close()
         server.process.terminate()
         assert await server.ended() == 0
-        assert "".join(server.lines).count("connections are open") == 1  # not a line for each
+        assert server.log.count("connections are open") == 1  # not a line for each
 
 
 async def test_with_requests_on_all_connections_a_new_one_is_refused() -> None:

@@ -11,8 +11,8 @@ import sys
 import httpx
 import pytest
 
+from tests.support.processes import SECONDS, started
 from tests.toolformer.http_api.asgi import error_of
-from tests.toolformer.http_api.process import SECONDS, started
 from toolformer.http_api.logs import AccessLines, LineFormatter
 
 APP = "tests.toolformer.http_api.draining_app"
@@ -36,7 +36,7 @@ async def test_sigterm_lets_requests_end_and_takes_no_new_ones() -> None:
         response = await request
         assert response.json() == "done after the signal"
         assert await server.ended() == 0
-        assert server.lines[-1].endswith("stopped\n")
+        assert server.lines["log"][-1].endswith("stopped\n")
 
 
 async def test_who_had_connected_before_the_drain_is_heard() -> None:
@@ -65,7 +65,7 @@ async def test_who_waits_to_be_accepted_at_the_signal_is_heard() -> None:
         for _, writer in waiting:
             writer.write(request)
         await server.line_with("draining: no new connections")
-        assert "stopped" not in "".join(server.lines)
+        assert "stopped" not in server.log
         answers = [await reader.read() for reader, _ in waiting]
         assert all(answer.startswith(b"HTTP/1.1 200") for answer in answers), answers
         assert (await holding).status_code == 200
@@ -90,7 +90,7 @@ async def test_who_gave_up_while_waiting_to_be_accepted_does_not_end_the_drain()
         assert (await reader.read()).startswith(b"HTTP/1.1 200")
         assert (await holding).status_code == 200
         assert await server.ended() == 0
-        assert "Traceback" not in "".join(server.lines)
+        assert "Traceback" not in server.log
         writer.close()
 
 
@@ -114,7 +114,7 @@ async def test_a_drain_has_an_end() -> None:
         response = await request
         assert response.status_code == 503
         assert error_of(response)["code"] == "shutting_down"
-        assert "Traceback" not in "".join(server.lines)
+        assert "Traceback" not in server.log
 
 
 async def test_one_access_line_a_request_and_none_for_probes() -> None:
@@ -122,11 +122,11 @@ async def test_one_access_line_a_request_and_none_for_probes() -> None:
         url = await server.url()
         await client.get(f"{url}/health")
         await client.get(f"{url}/nothing%0Ahere?a=%0A")
-        line = await server.line_with("404")
+        line = (await server.line_with("404")).string
         assert re.fullmatch(
             PREFIX + r'INFO uvicorn\.access: 127\.0\.0\.1:\d+ - "GET /nothing%0Ahere HTTP/1\.1" 404\n', line
         )
-        assert not any("/health" in line for line in server.lines)
+        assert not any("/health" in line for line in server.lines["log"])
         server.process.send_signal(signal.SIGINT)
         assert await server.ended() == 0
 
@@ -137,7 +137,7 @@ async def test_an_unforeseen_error_is_logged_once() -> None:
         assert (await client.get(f"{url}/broken")).status_code == 500
         server.process.send_signal(signal.SIGTERM)
         assert await server.ended() == 0
-        log = "".join(server.lines)
+        log = server.log
         assert log.count("Traceback") == 1
         assert len(re.findall(PREFIX + "ERROR", log)) == 1
 
@@ -147,7 +147,7 @@ async def test_a_port_in_use_is_a_clear_word_and_an_exit() -> None:
         port = taken.getsockname()[1]
         async with started(APP, str(port), "5") as server:
             assert await server.ended() == 1
-    [line] = server.lines
+    [line] = server.lines["log"]
     assert f"cannot listen on 127.0.0.1 port {port}: Address already in use; stop what uses it" in line
 
 
