@@ -153,11 +153,15 @@ async def engine(model: Path, weights: Weights, parameters: int) -> Peer:
     backend.observe(observed.append)
     await backend.start()
     make = streams_of(backend)
-    likely = zip((" [", " ->", ")"), (20.0, 21.0, 22.0), strict=True)
-    forced = SamplingParams(
-        frequency_penalty=2, logit_bias=tuple((tokenizer.encode(text)[0], logit) for text, logit in likely)
+    likely = ((")", 22.0), (" ->", 21.0))  # the penalty puts the second after the first
+    bias = tuple((tokenizer.encode(text)[0], logit) for text, logit in likely)
+    asking = CompletionRequest(
+        (1,) * PROMPT_TOKENS,
+        max_tokens=48,
+        sampling=SamplingParams(frequency_penalty=2, logit_bias=bias),
+        tools=("Calculator",),
+        api_top_k=tokenizer.vocab_size,  # a call opens wherever it may
     )
-    asking = CompletionRequest((1,) * PROMPT_TOKENS, max_tokens=48, tools=("Calculator",), sampling=forced)
 
     async def resume(others: Sequence[list[int]]) -> dict[str, float]:
         return await resume_cost(backend, observed, asking, others, CALLS)

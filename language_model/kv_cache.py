@@ -16,8 +16,8 @@ from typing import Final, Protocol
 import torch
 from torch import Tensor
 
-_WORTH_RELEASING: Final = 256
-"""Tokens of a row that must be free before their memory is given back: less costs more than it brings."""
+_WORTH_RELEASING: Final = 2**19
+"""Bytes of a row, in each layer, that must be free before they are given back: less costs more than it brings."""
 
 _MAP_NORESERVE: Final = 0x4000
 """Linux's, on x86-64 and ARM; Python has no name for it before 3.12."""
@@ -73,6 +73,7 @@ class KVCache:
         self._memory = LazyMemory(shape, dtype, torch.device(device))
         self._tokens = self._memory.tensor
         self._heads = sizes.n_head
+        self._worth_releasing = max(1, _WORTH_RELEASING // (self._tokens.stride(2) * dtype.itemsize))
         self.max_length, self.spare_column = max_length, spare_column
         self.lengths = [0] * rows
         self._written = [0] * rows
@@ -102,7 +103,7 @@ class KVCache:
         if not 0 <= length <= self.lengths[row]:
             raise ValueError(f"cannot cut row {row} of {self.lengths[row]} tokens to {length}")
         written = max(self._written[row], self.lengths[row])
-        if written - length >= _WORTH_RELEASING:
+        if written - length >= self._worth_releasing:
             for layer in self._tokens:
                 self._memory.release(layer[row, length:written])
             written = length

@@ -48,11 +48,13 @@ def test_what_a_row_lacks_cannot_be_copied_or_cut() -> None:
         cache.cut(1, 2)
 
 
+def resident() -> int:
+    """Bytes of memory that this process has."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only there is memory taken page by page")
 def test_memory_is_taken_as_rows_fill_and_given_back_as_they_empty() -> None:
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
-
     config = GPTJConfig(vocab_size=16, n_positions=2048, n_embd=256, n_layer=4, n_head=4, rotary_dim=16)
     before = resident()
     cache = KVCache(config, 64, 2048)
@@ -66,3 +68,15 @@ def test_memory_is_taken_as_rows_fill_and_given_back_as_they_empty() -> None:
         cache.cut(3, length)
     assert resident() - before < row * 0.5
     assert (cache.tokens[:, 3, :100] == 1.0).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there is memory taken page by page")
+def test_of_a_wide_model_fewer_tokens_are_worth_giving_back() -> None:
+    config = GPTJConfig(vocab_size=16, n_positions=512, n_embd=4096, n_layer=8, n_head=16)
+    cache = KVCache(config, 1, 512, dtype=torch.bfloat16)
+    cache.tokens[:, 0, :200] = 1.0
+    cache.lengths[0] = 200
+    full = resident()
+    cache.cut(0, 100)  # 13 MB
+    assert full - resident() > 8 * 2**20
+    assert (cache.tokens[:, 0, :100] == 1.0).all()
