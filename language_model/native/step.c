@@ -41,11 +41,11 @@ static void keep(const cache *c, long at, const float *x, long count) {
         for (long i = 0; i < count; i += LANES) *(halves *)((uint16_t *)c->tokens + at + i) = narrow(load(x + i));
 }
 
-/* `width` numbers of each of up to LANES tokens, from number `at` of the cache on: where they lie, or widened in
-   `aside` [LANES, width]. `stride` becomes what is between two tokens. */
-static const float *kept_floats(const cache *c, long at, long tokens, long width, float *aside, long *stride) {
-    *stride = c->kind == FLOATS ? c->token_stride : width;
-    if (c->kind == FLOATS) return (const float *)c->tokens + at;
+/* `width` numbers of each of up to LANES tokens, from number `at` of the cache on: where they lie, or, widened, in
+   `aside` [LANES, width]. */
+static inline __attribute__((always_inline)) const float *kept_floats(int kind, const cache *c, long at, long tokens,
+                                                                      long width, float *aside) {
+    if (kind == FLOATS) return (const float *)c->tokens + at;
     for (long t = 0; t < tokens; t++)
         for (long i = 0; i < width; i += LANES)
             store(aside + t * width + i, widen((const uint16_t *)c->tokens + at + t * c->token_stride + i));
@@ -165,15 +165,17 @@ enum { RUN = 8 };
    where in the cache the first head's of the row's first token are, and a token's values are `values_at` behind its
    keys. `scores` is [count, heads, whole vectors], `aside` [LANES, width]. A block of tokens is read for all heads
    before the next, as it lies in memory. */
-static void attend(const run *r, long heads, long width, const float *queries, long query_stride, const cache *c,
-                   long keys, long values_at, float *scores, float *aside, float *out, long out_stride) {
-    long longest = r->position + r->count, room = (longest + LANES - 1) / LANES * LANES, stride;
+static inline __attribute__((always_inline)) void attend(int kind, const run *r, long heads, long width,
+                                                         const float *queries, long query_stride, const cache *c,
+                                                         long keys, long values_at, float *scores, float *aside,
+                                                         float *out, long out_stride) {
+    long longest = r->position + r->count, room = (longest + LANES - 1) / LANES * LANES;
+    const long kept_stride = c->token_stride, stride = kind == FLOATS ? kept_stride : width;
     float scale = 1.0f / sqrtf((float)width);
     for (long t = 0; t < longest; t += LANES)
         for (long head = 0; head < heads; head++) {
             long tokens = longest - t < LANES ? longest - t : LANES;
-            const float *from =
-                kept_floats(c, keys + t * c->token_stride + head * width, tokens, width, aside, &stride);
+            const float *from = kept_floats(kind, c, keys + t * kept_stride + head * width, tokens, width, aside);
             for (long i = 0; i < r->count; i++) {
                 const float *query = queries + i * query_stride + head * width;
                 long left = r->position + i + 1 - t;
@@ -205,8 +207,8 @@ static void attend(const run *r, long heads, long width, const float *queries, l
     for (long t = 0; t < longest; t += LANES)
         for (long head = 0; head < heads; head++) {
             long tokens = longest - t < LANES ? longest - t : LANES;
-            const float *values =
-                kept_floats(c, keys + values_at + t * c->token_stride + head * width, tokens, width, aside, &stride);
+            long at = keys + values_at + t * kept_stride + head * width;
+            const float *values = kept_floats(kind, c, at, tokens, width, aside);
             for (long i = 0; i < r->count; i++) {
                 const float *shares = scores + (i * heads + head) * room + t;
                 float *to = out + i * out_stride + head * width;
@@ -242,9 +244,13 @@ static void finish_middle(void *work, long index, int who) {
     long head = part * m->heads / w->parts, heads = (part + 1) * m->heads / w->parts - head;
     const float *from = w->in + r->first * w->in_stride;
     float *to = w->mid + r->first * w->mid_stride, *scores = w->scores + who * w->scores_stride;
-    attend(r, heads, width, from + head * width, w->in_stride, w->c,
-           w->layer_at + r->row * w->c->row_stride + head * width, m->width, scores,
-           scores + w->scores_stride - LANES * width, to + head * width, w->mid_stride);
+    long keys = w->layer_at + r->row * w->c->row_stride + head * width;
+    float *aside = scores + w->scores_stride - LANES * width;
+#define ATTEND(kind) attend(kind, r, heads, width, from + head * width, w->in_stride, w->c, keys, m->width, scores, \
+                            aside, to + head * width, w->mid_stride)
+    if (w->c->kind == FLOATS) ATTEND(FLOATS);
+    else ATTEND(BFLOATS);
+#undef ATTEND
     for (long i = 0; i < r->count && part == 0; i++, from += w->in_stride, to += w->mid_stride)
         for (long j = 0; j < m->inner; j += LANES) store(to + m->width + j, gelu(load(from + 3 * m->width + j)));
 }
