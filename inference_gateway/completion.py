@@ -11,6 +11,7 @@ import datetime as dt
 import logging
 import time
 from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from functools import partial
 from typing import Literal, Protocol
 
 from opentelemetry.trace import NoOpTracer, Tracer
@@ -78,9 +79,8 @@ class Completer:
         early = EarlyCall(self._saw_early)
         spans = CompletionSpans(self._tracer, request)
         # The wall-clock limit ends the sequence wherever it is; the terminal event then comes the usual way.
-        alarm = asyncio.get_running_loop().call_later(
-            request.timeout, session.finish, "timeout", f"the completion took longer than {request.timeout:g} s"
-        )
+        end_late = partial(session.finish, "timeout", f"the completion took longer than {request.timeout:g} s")
+        alarm = asyncio.get_running_loop().call_later(request.timeout, end_late)
         try:
             async for action in session:
                 spans.came(action)
@@ -93,6 +93,8 @@ class Completer:
                 if isinstance(action, CallStarted):
                     began, call, tool = time.monotonic(), action.call, offered[action.call.tool]
                     result = await (early.take(call) or self._ask(call, request, tool, deadline, spans))
+                    if time.monotonic() >= deadline:  # the alarm is due: nothing is decoded in between
+                        end_late()
                     yield CallFinished(self._resume(session, tool, action, result, began))
         finally:
             alarm.cancel()

@@ -146,8 +146,7 @@ async def test_the_time_limit_ends_a_text_and_says_so() -> None:
         assert await running.metric('toolformer_completions_total{finish_reason="timeout"}') == 2
     [terminal] = stream.terminals()
     for ended, text in ((answer["choices"][0], answer["choices"][0]["text"]), (terminal, stream.text())):
-        # The call may end a moment before the completion, and a token or two be made in between.
-        assert " It is unknown.".startswith(text)
+        assert text == " It is"
         assert (ended["finish_reason"], ended["timed_out"]) == ("length", True)
         [call] = ended["tool_calls"]
         assert call["output"] is None
