@@ -282,8 +282,6 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args()
     check_device(parser, options.device, options.shape)
-    if options.device == "cpu" and options.shape == "gptj-6b":
-        parser.error("--shape: a processor would take hours for that; --shape small proves the script")
     torch.set_num_threads(options.threads)
     tool = ToolRegistry.load(files=[], environ={}).get("Calculator")
     tool = tool.model_copy(

@@ -14,9 +14,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
-import json
 import tempfile
-import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,12 +22,12 @@ from typing import Any
 
 import torch
 
-from benchmarks import llama, wide
+from benchmarks import llama, peers, wide
 from benchmarks.reports import RESULTS, write_report
 from benchmarks.resume import resume_cost
 from benchmarks.serving.gateway import endless
 from inference_gateway.backends.local import LocalBackend
-from inference_gateway.core import CompletionRequest, Finished
+from inference_gateway.core import CompletionRequest
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.engine.stats import StepTimes
 from language_model import checkpoint
@@ -50,50 +48,6 @@ def prompts(tokenizer: ByteLevelTokenizer, streams: int) -> list[list[int]]:
     ids = [tokenizer.encode(text) for text in PROMPTS]
     length = max(map(len, ids))
     return [(ids[n % len(ids)] * length)[:length] for n in range(streams)]
-
-
-async def engine_rate(backend: LocalBackend, batch: Sequence[list[int]], tokens: int) -> float:
-    """Tokens per second of independent streams through the backend."""
-
-    async def one(ids: list[int]) -> int:
-        made = 0
-        async for action in backend.open(CompletionRequest(tuple(ids), max_tokens=tokens), {}):
-            if isinstance(action, Finished):
-                made = action.usage.completion_tokens
-        return made
-
-    started = time.perf_counter()
-    made = sum(await asyncio.gather(*(one(ids) for ids in batch)))
-    assert made == tokens * len(batch)
-    return made / (time.perf_counter() - started)
-
-
-def transformers_rate(model: Any, batch: Sequence[list[int]], tokens: int) -> float:
-    ids = torch.tensor(batch, device=model.device)
-    started = time.perf_counter()
-    with torch.inference_mode():
-        out = model.generate(
-            ids,
-            attention_mask=torch.ones_like(ids),
-            do_sample=False,
-            min_new_tokens=tokens,
-            max_new_tokens=tokens,
-            pad_token_id=0,
-        )
-    assert out.shape == (len(batch), ids.shape[1] + tokens)
-    return len(batch) * tokens / (time.perf_counter() - started)
-
-
-def ctranslate2_rate(generator: Any, vocabulary: list[str], batch: Sequence[list[int]], tokens: int) -> float:
-    start = [[vocabulary[token] for token in ids] for ids in batch]
-    started = time.perf_counter()
-    results = generator.generate_batch(
-        start, beam_size=1, min_length=tokens, max_length=tokens, include_prompt_in_result=False, max_batch_size=0
-    )
-    seconds = time.perf_counter() - started
-    made = sum(len(result.sequences_ids[0]) for result in results)
-    assert made == tokens * len(batch), f"CTranslate2 made {made} tokens"
-    return made / seconds
 
 
 def main() -> None:
@@ -121,11 +75,9 @@ def main() -> None:
 
 
 async def measure(options: argparse.Namespace) -> dict[str, Any]:
-    import ctranslate2
     import transformers
 
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    peers.quiet_transformers()
     tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
     theirs = transformers.GPTJForCausalLM.from_pretrained(options.model, dtype=torch.float32).eval()
     ours = checkpoint.load(options.model)
@@ -133,8 +85,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     backend = endless(LocalBackend(ours, tokenizer, "bench", EngineLimits(max_sequences=max(options.streams))))
     rounds: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory() as directory:
-        converted = convert(options.model, Path(directory))
-        words = json.loads((Path(converted) / "vocabulary.json").read_text())
+        converted = peers.convert(options.model, Path(directory), "float32")
         observed: list[StepTimes] = []
         backend.observe(observed.append)
         await backend.start()
@@ -142,18 +93,16 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
             torch.set_num_threads(threads)
             if not options.torch:
                 ours.stepper = NativeStep.of(ours)
-            generator = ctranslate2.Generator(
-                converted, device="cpu", compute_type="float32", inter_threads=1, intra_threads=threads
-            )
+            makers = {
+                "engine": peers.streams_of(backend),
+                "ctranslate2": peers.ctranslate2_of(converted, "float32", threads),
+                "transformers": peers.batch_of(theirs),
+            }
             for streams, _ in itertools.product(options.streams, range(options.rounds)):
                 batch = prompts(tokenizer, streams)
-                rates = {
-                    "engine": await engine_rate(backend, batch, options.tokens),
-                    "ctranslate2": ctranslate2_rate(generator, words, batch, options.tokens),
-                    "transformers": transformers_rate(theirs, batch, options.tokens),
-                }
+                rates = {name: await peers.rate(make, batch, options.tokens) for name, make in makers.items()}
                 rounds.append({"threads": threads, "streams": streams, **rates})
-            del generator  # one that lives on at exit can abort the process
+            del makers  # CTranslate2's must not live on at exit
         best = [best_of(rounds, streams) for streams in options.streams]
         show(best)
         resumes = []
@@ -190,13 +139,6 @@ def show(best: Sequence[dict[str, Any]]) -> None:
         rates = "".join(f"{row[peer]:>12.0f} ({row[f'{peer}_threads']})" for peer in PEERS)
         ratios = (row["engine"] / other for other in (row["ctranslate2"], row["transformers"], one_by_one))
         print(f"{row['streams']:>8}{rates}   " + ", ".join(f"{ratio:.2f}" for ratio in ratios))
-
-
-def convert(model: Path, directory: Path) -> str:
-    """The checkpoint in CTranslate2's format, float32."""
-    from ctranslate2.converters import TransformersConverter
-
-    return str(TransformersConverter(str(model)).convert(str(directory / "ct2"), quantization="float32"))
 
 
 if __name__ == "__main__":

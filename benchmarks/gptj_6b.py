@@ -30,6 +30,7 @@ from safetensors.torch import save_file
 
 from benchmarks.processes import started
 from benchmarks.reports import RESULTS, memory_mib, write_report
+from benchmarks.serving.metrics import scrape
 from benchmarks.serving.tools import calculator
 from language_model.config import GPTJConfig
 from language_model.tokenizer import ByteLevelTokenizer
@@ -126,10 +127,6 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
                 answer: dict[str, Any] = response.json()
                 return answer
 
-            async def metric(name: str) -> float:
-                lines = (await http.get("/metrics")).text.splitlines()
-                return float(next(line for line in lines if line.startswith(f"toolformer_{name} ")).split()[1])
-
             forced: dict[str, Any] = {"max_calls": 2, "frequency_penalty": 2, "max_tokens": 64}
             for streams in (1, 8):
                 began = time.perf_counter()
@@ -142,8 +139,9 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
             figures["calls answered"] = sum(call["output"] is not None for call in calls)
             figures["8 streams with calls, s"] = time.perf_counter() - began
             for what in ("resume", "inter_token"):
-                total, count = [await metric(f"{what}_latency_seconds_{part}") for part in ("sum", "count")]
-                figures[f"{what}, mean ms"] = 1_000 * total / count
+                counted = await scrape(gateway.url)
+                seconds, times = (counted[f"{what}_latency_seconds_{part}"] for part in ("sum", "count"))
+                figures[f"{what}, mean ms"] = 1_000 * seconds / times
             long = [f"{n} " + "word " * (LONG_PROMPT - 1) for n in range(8)]
             began = time.perf_counter()
             answers = await asyncio.gather(*(ask(text, max_calls=0, max_tokens=32) for text in long))
@@ -154,12 +152,13 @@ async def serve(folder: Path, to: str, tokens: int) -> dict[str, Any]:
             await asyncio.sleep(2)
             leaving.cancel()
             began = time.perf_counter()
-            while await metric("num_requests_running"):
+            while (await scrape(gateway.url))["num_requests_running"]:
                 assert time.perf_counter() - began < 60, "a sequence is left running"
                 await asyncio.sleep(0.01)
             figures["a client that left is let go after, s"] = time.perf_counter() - began
-            figures["recomputed tokens"] = await metric("recomputed_tokens_total")
-            figures["preemptions"] = await metric("num_preemptions_total")
+            counted = await scrape(gateway.url)
+            figures["recomputed tokens"] = counted["recomputed_tokens_total"]
+            figures["preemptions"] = counted["num_preemptions_total"]
             draining = asyncio.create_task(ask("Until the end", max_calls=0))
             await asyncio.sleep(1)
             os.kill(gateway.process, 15)

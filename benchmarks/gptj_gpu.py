@@ -27,10 +27,9 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks.decode import engine_rate, transformers_rate
 from benchmarks.devices import DTYPES, SHAPES, card, check_device, settle, transformers_config
+from benchmarks.peers import batch_of, quiet_transformers, rate, streams_of
 from benchmarks.reports import RESULTS, write_report
-from benchmarks.serving.gateway import endless
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.limits import EngineLimits
 from language_model.config import GPTJConfig
@@ -50,10 +49,10 @@ async def our_rate(model: GPTJ, streams: int, tokens: int) -> float:
     """Tokens per second of ``streams`` streams, the second time: what is done once is done by then."""
     length = min(ROOM, model.max_positions)
     limits = EngineLimits(max_sequences=streams, max_model_len=length, reuse_prefixes=False)
-    backend = endless(LocalBackend(model, small_tokenizer(), "bench", limits))
+    backend = LocalBackend(model, small_tokenizer(), "bench", limits)
     await backend.start()
     batch = [prompt(model.config, number) for number in range(streams)]
-    rates = [await engine_rate(backend, batch, tokens) for _ in range(2)]
+    rates = [await rate(streams_of(backend), batch, tokens) for _ in range(2)]
     await backend.stop()
     return rates[-1]
 
@@ -114,7 +113,7 @@ def resume_cost(model: GPTJ, context: int, piece: int) -> dict[str, Any]:
 def transformers_model(config: GPTJConfig, dtype: torch.dtype, device: torch.device) -> Any:
     import transformers
 
-    transformers.logging.set_verbosity_error()
+    quiet_transformers()
     with device:
         model = transformers.GPTJForCausalLM._from_config(
             transformers_config(config), dtype=dtype, attn_implementation="eager"
@@ -133,10 +132,10 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         print(f"{'streams':>8} {'tokens/s':>10} {'memory allows':>14} {'share':>6}")
         decoding = []
         for streams in sorted({1, options.streams}):
-            rate = asyncio.run(our_rate(model, streams, options.tokens))
+            ours = asyncio.run(our_rate(model, streams, options.tokens))
             allowed = streams * copied / bytes_of_a_step(model, streams, options.tokens)
-            decoding.append({"streams": streams, "tokens a second": rate, "memory allows": allowed})
-            print(f"{streams:>8} {rate:>10,.0f} {allowed:>14,.0f} {rate / allowed:>6.0%}")
+            decoding.append({"streams": streams, "tokens a second": ours, "memory allows": allowed})
+            print(f"{streams:>8} {ours:>10,.0f} {allowed:>14,.0f} {ours / allowed:>6.0%}")
         resumes = []
         for context in options.contexts or [one for one in CONTEXTS if one + RESULT_TOKENS <= config.n_positions]:
             resumes.append(resume_cost(model, context, EngineLimits().prefill_tokens))
@@ -152,8 +151,7 @@ def measure(options: argparse.Namespace) -> dict[str, Any]:
         rates = []
         for _ in range(2):
             settle(device)
-            rates.append(transformers_rate(theirs, batch, options.tokens))
-        ours = decoding[-1]["tokens a second"]
+            rates.append(asyncio.run(rate(batch_of(theirs), batch, options.tokens)))
         print(
             f"\ntransformers generate, {options.streams} as one batch: {max(rates):,.0f} tokens/s; "
             f"engine / transformers {ours / max(rates):.2f}"

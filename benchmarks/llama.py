@@ -8,20 +8,16 @@ measured. Peers take turns, and the best round of each counts."""
 from __future__ import annotations
 
 import argparse
-import asyncio
-import itertools
 import os
 import shutil
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import torch
 
-from benchmarks.wide import PROMPT_TOKENS, SCALES, Peer, reading_speed, show, streams_of
+from benchmarks.peers import SCALES, Peer, batch_of, quiet_transformers, reading_speed, show, streams_of, take_turns
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.limits import EngineLimits
 from language_model.native.packing import Weights
@@ -45,10 +41,7 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         folder = Path(directory)
         read = random_checkpoint(folder, options.model)
         peers = [await vllm(folder, read)] if find_spec("vllm") else await in_this_process(folder, read)
-        rng = np.random.default_rng(0)
-        for streams, _, peer in itertools.product(options.streams, range(options.rounds), peers):
-            prompts = rng.integers(1, 2_000, (streams, PROMPT_TOKENS)).tolist()
-            await peer.timed(f"{streams} streams", prompts, options.tokens, streams * options.tokens)
+        await take_turns(peers, options)
         reading = reading_speed(4 * read)
     show(peers, reading)
     return {"reading_bytes_per_s": reading, "rows": [{"peer": peer.name} | peer.best for peer in peers]}
@@ -58,8 +51,7 @@ def random_checkpoint(folder: Path, model: Path) -> int:
     """Write such a checkpoint with ``model``'s vocabulary; how many weights a step reads."""
     import transformers
 
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    quiet_transformers()
     made = transformers.LlamaForCausalLM(transformers.LlamaConfig(**SIZES))
     made.save_pretrained(folder)
     shutil.copy(model / "tokenizer.json", folder)
@@ -74,7 +66,7 @@ async def in_this_process(folder: Path, read: int) -> list[Peer]:
     theirs = transformers.LlamaForCausalLM.from_pretrained(folder, dtype=torch.float32).eval()
     tokenizer = ByteLevelTokenizer.from_pretrained(folder)
     limits = EngineLimits(max_sequences=32, max_model_len=1_024, reuse_prefixes=False, prefill_tokens=512)
-    peers = [Peer("transformers", generating(theirs), 4.0 * read, 0)]
+    peers = [Peer("transformers", batch_of(theirs), 4.0 * read)]
     ways: dict[str, OtherCausalLM[Any]] = {"one by one": OneByOne(theirs), "engine, torch": load_other(folder)}
     for kind in (Weights.FLOAT32, Weights.INT8):
         ways[f"engine, {kind.name.lower()}"] = model = load_other(folder)
@@ -83,24 +75,8 @@ async def in_this_process(folder: Path, read: int) -> list[Peer]:
     for name, model in ways.items():
         backend = LocalBackend(model, tokenizer, "bench", limits)
         await backend.start()
-        peers.append(Peer(name, streams_of(backend), (SCALES if "int8" in name else 4.0) * read, 0))
+        peers.append(Peer(name, streams_of(backend), (SCALES if "int8" in name else 4.0) * read))
     return peers
-
-
-def generating(model: Any) -> Callable[[Sequence[list[int]], int], Awaitable[None]]:
-    """transformers' ``generate`` on all prompts as one batch."""
-
-    async def make(prompts: Sequence[list[int]], tokens: int) -> None:
-        ids = torch.tensor(prompts)
-        length = {"min_new_tokens": tokens, "max_new_tokens": tokens}
-        mask = torch.ones_like(ids)
-        with torch.inference_mode():
-            made = await asyncio.to_thread(
-                model.generate, ids, attention_mask=mask, do_sample=False, pad_token_id=0, **length
-            )
-        assert made.shape == (len(prompts), PROMPT_TOKENS + tokens)
-
-    return make
 
 
 async def vllm(folder: Path, read: int) -> Peer:
@@ -112,4 +88,4 @@ async def vllm(folder: Path, read: int) -> Peer:
     limits = VllmLimits(max_sequences=32, max_waiting=100, hold_seconds=60)
     backend = VllmBackend.load(folder, [0], limits=limits, max_model_len=1_024, cache_bytes=2**30, reuse_prefixes=False)
     await backend.start()
-    return Peer("vLLM", streams_of(backend), 4.0 * read, 0)
+    return Peer("vLLM", streams_of(backend), 4.0 * read)
