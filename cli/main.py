@@ -340,7 +340,7 @@ def _forward(name: str, module: str, summary: str, *examples: str) -> None:
 _FORWARDED: Final[tuple[tuple[str, ...], ...]] = (
     ("evaluate", "training_jobs.evaluate", "Benchmarks and held-out prompts against a served model."),
     ("quantize", "language_model.native.quantize", "Weights as int8 or int4, for a gateway on a processor."),
-    ("reproduce", "cli.reproduce", "The whole loop, from texts to the table of results; goes on where it was.",
+    ("reproduce", "cli.reproduce.command", "The whole loop, from texts to the table of results; goes on where it was.",
      "--out RUN", "--setting short --out RUN"),
     ("teach", "cli.teach", "Teach a model a tool of your own; goes on where it was."),
     ("jobs corpus", "training_jobs.corpora.web", "Write or read plain texts, and keep for each tool what is worth it.",

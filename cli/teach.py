@@ -11,7 +11,6 @@ import asyncio
 import importlib.util
 import json
 import os
-import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -22,10 +21,10 @@ import httpx
 from rich.console import Console
 
 from cli.components import load_registry, usable_cpus
-from cli.console import CommandError, fail
-from cli.reproduce.__main__ import show
+from cli.console import CommandError
+from cli.reproduce.command import show
 from cli.reproduce.plan import Argument, Step, shards
-from cli.reproduce.running import Runner, StepError
+from cli.reproduce.running import Runner
 from cli.reproduce.settings import BUNDLED_BASE
 from toolformer.model_files.home import BUNDLED_MODELS
 from toolformer.model_files.whole import write_whole
@@ -272,13 +271,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         show(steps, run, Console())
         return 0
     asyncio.run(_require_ready(tool))
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a run as Ctrl-C does: in order
-    try:
-        Runner(run, steps, {"tool": tool.name}, console, environ).do()
-    except StepError as error:
-        fail(f"{error}\nMend what is wrong and give the same command again: what is done stays done.", error.status)
-    except KeyboardInterrupt:
-        fail("stopped; the same command goes on where it was", 130)
+    Runner(run, steps, {"tool": tool.name}, console, environ).run()
     for said in (run / "page.html", f"toolformer up --model {teaching.model}"):
         console.print(str(said), markup=False, highlight=False, soft_wrap=True)
     return 0
@@ -390,10 +383,3 @@ async def _require_ready(tool: Tool) -> None:
 
 def _workers() -> tuple[str, str]:
     return ("--workers", str(usable_cpus()))
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except CommandError as error:
-        fail(str(error))

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -20,11 +19,12 @@ from rich.console import Console
 from rich.table import Table
 
 from cli.components import load_registry
-from cli.console import CommandError, fail
+from cli.console import CommandError
 from cli.reproduce.marks import MANIFEST, Marks
 from cli.reproduce.plan import Step, plan
-from cli.reproduce.running import Runner, StepError, duration
+from cli.reproduce.running import Runner, duration
 from cli.reproduce.settings import SETTINGS, SHORT_NOTE, Setting, add_options, chosen
+from training_jobs.options import job_parser
 
 _EXAMPLES: Final = """
 toolformer reproduce --setting short                       # minutes: does everything run here?
@@ -56,14 +56,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     if note:
         console.print(note, style="yellow", highlight=False, soft_wrap=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a run as Ctrl-C does: in order
-    try:
-        about = {"setting": options.setting, "note": note, "settings": setting.as_json()}
-        Runner(run, steps, about, console, os.environ).do(options.until)
-    except StepError as error:
-        fail(f"{error}\nMend what is wrong and give the same command again: what is done stays done.", error.status)
-    except KeyboardInterrupt:
-        fail("stopped; the same command goes on where it was", 130)
+    about = {"setting": options.setting, "note": note, "settings": setting.as_json()}
+    Runner(run, steps, about, console, os.environ).run(options.until)
     shown = [path for step in steps if step.summary for path in step.products]
     for path in filter(Path.is_file, (*shown, run / MANIFEST)):
         console.print(str(path), markup=False, highlight=False, soft_wrap=True)
@@ -74,12 +68,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The options."""
-    parser = argparse.ArgumentParser(
-        prog="toolformer reproduce",
-        description="The whole loop: base model, C and C*, finetuning, evaluation over HTTP, a second round with "
-        "chained calls, tables, manifest. Give the same command again to go on with a run that was ended.",
-        epilog="examples:\n" + "".join(f"  {line}\n" for line in _EXAMPLES.strip().splitlines()),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = job_parser(
+        "cli.reproduce",
+        "The whole loop: base model, C and C*, finetuning, evaluation over HTTP, a second round with chained calls, "
+        "tables, manifest. Give the same command again to go on with a run that was ended.",
+        _EXAMPLES,
     )
     parser.add_argument("--setting", choices=tuple(SETTINGS), default="full", help="full: hours; short: minutes (full)")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run (var/reproduce/SETTING)")
@@ -110,10 +103,3 @@ def _require_tools(setting: Setting) -> None:
             if name not in registry:
                 known = ", ".join(tool.name for tool in registry)
                 raise CommandError(f"{option}: there is no tool {name!r}; the tools: {known}")
-
-
-if __name__ == "__main__":
-    try:
-        raise SystemExit(main())
-    except CommandError as error:
-        fail(str(error))

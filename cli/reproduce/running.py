@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 
 from cli.components import SERVICES
-from cli.console import CommandError, printable
+from cli.console import CommandError, fail, printable
 from cli.reproduce.marks import Marks
 from cli.reproduce.plan import Step
 from cli.stack import gateway_up, last_lines, services_up, tethered
@@ -48,6 +48,16 @@ class Runner:
         self._environ = {f"TOOLFORMER_{service}_PORT": "0" for service in map(str.upper, SERVICES.values())} | dict(
             environ
         )
+
+    def run(self, until: str | None = None) -> None:
+        """`do`, as a command does it: it ends this process where a step failed, and after Ctrl-C or SIGTERM."""
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # it ends a run as Ctrl-C does: in order
+        try:
+            self.do(until)
+        except StepError as error:
+            fail(f"{error}\nMend what is wrong and give the same command again: what is done stays done.", error.status)
+        except KeyboardInterrupt:
+            fail("stopped; the same command goes on where it was", 130)
 
     def do(self, until: str | None = None) -> None:
         """Do what is left, to the step ``until``; the manifest is written again after each.
