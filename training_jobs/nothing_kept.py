@@ -15,7 +15,7 @@ from typing import Final
 from rich.console import Console
 
 from training_jobs.errors import NothingKept
-from training_jobs.records import Annotated, Candidate
+from training_jobs.records import Annotated, Candidate, records_in
 
 _EXAMPLES: Final = 3
 _AROUND: Final = 40
@@ -87,12 +87,11 @@ def printable(text: str) -> str:
 def _dropped(path: Path, keeping: Keeping) -> _Dropped | None:
     """What was dropped in an output; ``None`` as soon as something in it was kept."""
     dropped = _Dropped()
-    with path.open("rb") as file:
-        for number, line in enumerate(file, start=1):
-            for fate in keeping.fates(Annotated.from_line(line, f"{path}:{number}")):
-                if fate.reason is None:
-                    return None
-                dropped.see(fate.reason, fate)
+    for record in records_in(path, Annotated):
+        for fate in keeping.fates(record):
+            if fate.reason is None:
+                return None
+            dropped.see(fate.reason, fate)
     return dropped
 
 

@@ -11,8 +11,10 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, Self, cast
+from pathlib import Path
+from typing import Any, ClassVar, Final, Literal, Self, TypeVar, cast
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
@@ -53,6 +55,21 @@ class Record:
             raise RecordError(f"{where}: {f'{field_}: ' if field_ else ''}{said}: not a {cls.__name__}") from error
 
 
+R = TypeVar("R", bound=Record)
+
+
+def records_in(path: Path, kind: type[R]) -> Iterator[R]:
+    """The records of a file, one after the other.
+
+    Raises:
+        OSError: it cannot be read.
+        RecordError: if a line is no such record; the message names file and line.
+    """
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            yield kind.from_line(line, f"{path}:{number}")
+
+
 _adapters: dict[type[Record], TypeAdapter[Any]] = {}
 
 
@@ -85,6 +102,24 @@ class Document(Record):
                 getattr(self, name).encode("utf-8")
             except UnicodeEncodeError as error:
                 raise ValueError(f"{name} is not Unicode text: half a surrogate pair at {error.start}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedCall:
+    """A call of ``tool`` behind ``offset`` characters of a text, and the ``answer`` that is expected, where known."""
+
+    tool: str
+    offset: int
+    input: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProposedCalls(Record):
+    """The calls of the text ``id``: a line of ``--proposals``, and of the ``truth.jsonl`` of generated texts."""
+
+    id: str
+    calls: tuple[ProposedCall, ...]
 
 
 WithoutResult = Literal["empty", "closed"]

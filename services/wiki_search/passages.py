@@ -30,11 +30,6 @@ class Passage:
         """The passage's place on its page, from 0."""
         return int(self.id.rpartition("-")[2])
 
-    @property
-    def shown(self) -> str:
-        """The passage as readers see it: `Title > Section > text`."""
-        return " > ".join(part for part in (self.title, self.section, self.text) if part)
-
 
 def split_page(record: Mapping[str, Any], passage_words: int = PASSAGE_WORDS) -> Iterator[Passage]:
     """The passages of a page of a KILT knowledge source, in order.

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Self, TypeVar
+from typing import IO, Self
 
 from training_jobs.evaluate.example import Example, SuiteError
-from training_jobs.records import Record, RecordError
+from training_jobs.records import R, Record, RecordError
 from training_jobs.runner.parts import write_whole
-
-R = TypeVar("R", bound=Record)
 
 
 @dataclass(frozen=True, slots=True)

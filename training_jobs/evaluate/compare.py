@@ -7,7 +7,6 @@ python -m training_jobs.evaluate.compare RUN-1M RUN-4M RUN-12M --figure figure-4
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,17 +19,14 @@ from training_jobs.evaluate.outcome import Outcome
 from training_jobs.evaluate.page import write_page
 from training_jobs.evaluate.printing import markdown, print_tables
 from training_jobs.evaluate.scaling import write_figure
+from training_jobs.options import job_parser
 from training_jobs.runner.parts import write_whole
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m training_jobs.evaluate.compare",
-        description=(__doc__ or "").splitlines()[0],
-        epilog="examples:\n" + "".join(f"{line}\n" for line in (__doc__ or "").splitlines()[2:]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    summary, _, *examples = (__doc__ or "").splitlines()
+    parser = job_parser("training_jobs.evaluate.compare", summary, "\n".join(examples))
     parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="the --out of a run; rows come in this order")
     parser.add_argument("--out", type=Path, help="write the page, with examples of the last run, to this file")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables as Markdown to this file")

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
 
 from toolformer.api_call import Tokenizer, splice_result
 from toolformer.tools import ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.merge.putting import rendered
-from training_jobs.records import CallSegment, Document, Merged, Record, RecordError
-
-_Record = TypeVar("_Record", bound=Record)
+from training_jobs.records import CallSegment, Document, Merged, R, RecordError, records_in
 
 
 @dataclass(slots=True)
@@ -62,10 +59,9 @@ def _cut(segment: str | CallSegment, tokenizer: Tokenizer, registry: ToolRegistr
     return CallSegment(segment.tool, segment.input, spliced.text)
 
 
-def _read(path: Path, kind: type[_Record]) -> list[_Record]:
+def _read(path: Path, kind: type[R]) -> list[R]:
     try:
-        with path.open("rb") as file:
-            return [kind.from_line(line, f"{path}:{number}") for number, line in enumerate(file, start=1)]
+        return list(records_in(path, kind))
     except OSError as error:
         raise StageError(f"{path}: cannot be read ({error.strerror}); merge the earlier round first") from error
     except RecordError as error:

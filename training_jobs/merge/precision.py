@@ -6,7 +6,6 @@ words of it: where a translation begins as many do, the call helps with what is 
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -19,16 +18,18 @@ from training_jobs.annotate.prompted import begins_word
 from training_jobs.errors import StageError
 from training_jobs.merge.choosing import MergeRule, chosen
 from training_jobs.merge.kept import gather, paragraph_of, paragraph_start, records
-from training_jobs.records import KEPT, Annotated, Candidate, says
+from training_jobs.records import (
+    KEPT,
+    Annotated,
+    Candidate,
+    ProposedCall,
+    ProposedCalls,
+    RecordError,
+    records_in,
+    says,
+)
 
 _USUAL_RULE: Final = MergeRule()
-
-
-@dataclass(frozen=True, slots=True)
-class _Truth:
-    tool: str
-    offset: int
-    answer: str
 
 
 @dataclass(slots=True)
@@ -72,7 +73,12 @@ def measure(
     Raises:
         StageError: if a file cannot be read.
     """
-    known = _read(truth)
+    try:
+        known = {one.id: one.calls for one in records_in(truth, ProposedCalls)}
+    except OSError as error:
+        raise StageError(f"{truth}: cannot be read ({error.strerror}); correct --truth") from error
+    except RecordError as error:
+        raise StageError(f"{error}: is no line of a truth.jsonl") from error
     starts = _paragraph_starts(files)
     merged = {
         (id_, call.tool, call.offset, call.input)
@@ -98,7 +104,7 @@ def measure(
     return found
 
 
-def _right(text: str, candidate: Candidate, start: int, truths: Iterable[_Truth], reach: int) -> bool:
+def _right(text: str, candidate: Candidate, start: int, truths: Iterable[ProposedCall], reach: int) -> bool:
     at = start + candidate.offset
     between_words = begins_word(text, candidate.offset)
     return any(
@@ -120,21 +126,6 @@ def printed(found: Mapping[str, Precision]) -> Table:
         after = (f"{one.kept:,}", f"{one.kept_right:,}", f"{one.after:.2f}")
         table.add_row(tool, *before, *after, f"{one.merged:,}", f"{one.merged_right:,}", f"{one.in_texts:.2f}")
     return table
-
-
-def _read(path: Path) -> dict[str, list[_Truth]]:
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except OSError as error:
-        raise StageError(f"{path}: cannot be read ({error.strerror}); correct --truth") from error
-    known: dict[str, list[_Truth]] = {}
-    for number, line in enumerate(lines, start=1):
-        try:
-            told = json.loads(line)
-            known[told["id"]] = [_Truth(call["tool"], call["offset"], call["answer"]) for call in told["calls"]]
-        except (ValueError, KeyError, TypeError) as error:
-            raise StageError(f"{path}:{number}: is no line of a truth.jsonl ({error!r})") from error
-    return known
 
 
 def _paragraph_starts(files: Mapping[str, Path]) -> dict[str, tuple[str, int]]:

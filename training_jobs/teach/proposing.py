@@ -15,7 +15,6 @@ import importlib
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +25,7 @@ from toolformer.tools import ToolRegistry
 from training_jobs.corpora.web.readers import CorpusError, read
 from training_jobs.errors import NothingKept, StageError
 from training_jobs.options import job_parser, run_command, run_folder
-from training_jobs.records import Annotated, Candidate, Document, Record
+from training_jobs.records import Annotated, Candidate, Document, ProposedCalls, records_in
 
 Call = tuple[str, int, str]
 """A call's tool, the characters before it, its input."""
@@ -39,24 +38,6 @@ python -m training_jobs.teach.proposing texts.jsonl --run RUN --model models/bas
 """
 
 
-@dataclass(frozen=True, slots=True)
-class ProposedCall:
-    """A call of ``tool`` behind ``offset`` characters of a text, and the ``answer`` that is expected, where known."""
-
-    tool: str
-    offset: int
-    input: str
-    answer: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class ProposedCalls(Record):
-    """The calls of the text ``id``: a line of ``--proposals``, and of the ``truth.jsonl`` of generated texts."""
-
-    id: str
-    calls: tuple[ProposedCall, ...]
-
-
 def from_file(path: Path) -> Propose:
     """Gives a document the calls that ``path`` has for its id.
 
@@ -65,11 +46,10 @@ def from_file(path: Path) -> Propose:
         RecordError: if a line is not `ProposedCalls`.
     """
     try:
-        lines = path.read_bytes().splitlines()
+        known = list(records_in(path, ProposedCalls))
     except OSError as error:
         raise StageError(f"--proposals: {path} cannot be read ({error.strerror}); correct the path") from error
-    read_ = (ProposedCalls.from_line(line, f"{path}:{number}") for number, line in enumerate(lines, start=1))
-    calls = {one.id: [(call.tool, call.offset, call.input) for call in one.calls] for one in read_}
+    calls = {one.id: [(call.tool, call.offset, call.input) for call in one.calls] for one in known}
     return lambda document: calls.get(document.id, ())
 
 

@@ -28,7 +28,7 @@ from training_jobs.errors import NothingKept, StageError
 from training_jobs.evaluate.answers import Answer, read_records
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_each
 from training_jobs.options import job_parser, run_command
-from training_jobs.records import CallSegment, Merged
+from training_jobs.records import CallSegment, Merged, ProposedCalls, RecordError, records_in
 from training_jobs.settings import positive
 
 TOOL: Final = "WikiSearch"
@@ -45,14 +45,14 @@ def prompts_of(texts: Sequence[Path], truth: Path) -> Iterator[dict[str, object]
         StageError: if a file cannot be read.
     """
     try:
-        known = {line["id"]: line["calls"] for line in map(json.loads, truth.read_bytes().splitlines())}
+        known = {one.id: one.calls for one in records_in(truth, ProposedCalls)}
         documents = [one.document for path in texts for one in read(path)]
-    except (OSError, ValueError, KeyError, CorpusError) as error:
+    except (OSError, RecordError, CorpusError) as error:
         raise StageError(f"{truth}, or the texts: cannot be read: {error!r}") from error
     for document in documents:
         for number, call in enumerate(known.get(document.id, ())):
-            if call["tool"] == TOOL and (prompt := document.text[: call["offset"]].rstrip()):
-                accept = [re.escape(call["answer"])]
+            if call.tool == TOOL and (prompt := document.text[: call.offset].rstrip()):
+                accept = [re.escape(call.answer)]
                 yield {
                     "id": f"{document.id}-{number}", "kind": "search", "prompt": prompt, "tool": TOOL, "accept": accept,
                 }  # fmt: skip

@@ -29,9 +29,8 @@ from toolformer.tools import Demonstration, Tool, ToolRegistry
 from training_jobs.errors import NothingKept
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_each
 from training_jobs.options import job_parser, run_command
-from training_jobs.records import Document
+from training_jobs.records import Document, ProposedCall, ProposedCalls
 from training_jobs.settings import positive
-from training_jobs.teach.proposing import ProposedCall, ProposedCalls
 
 TEXTS_FILE: Final = "texts.jsonl"
 CALLS_FILE: Final = "calls.jsonl"

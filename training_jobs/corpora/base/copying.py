@@ -11,7 +11,6 @@ Copying comes suddenly in training, and late in small models.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from language_model.config import CheckpointError
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.tools import ToolConfigError, ToolRegistry
+from training_jobs.options import job_parser
 
 SEED: Final = 4
 """Of texts that no step of ``toolformer reproduce --seed 0`` writes."""
@@ -95,12 +95,7 @@ def _foreseen(model: GPTJ, ids: Sequence[int], starts: Sequence[int], length: in
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
     told = (__doc__ or "").splitlines()
-    parser = argparse.ArgumentParser(
-        prog="python -m training_jobs.corpora.base.copying",
-        description=told[0],
-        epilog="examples:\n" + "\n".join(line.strip() for line in told[2:4]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = job_parser("training_jobs.corpora.base.copying", told[0], "\n".join(told[2:4]))
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="a GPT-J checkpoint directory")
     parser.add_argument("--texts", type=int, default=100, help="generated texts to read, at least 1 (%(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="of the texts (%(default)s)")

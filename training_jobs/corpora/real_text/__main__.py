@@ -39,7 +39,6 @@ MIXTURE: Final = {
 """The share of tokens of each source."""
 _VOCABULARY_CHARACTERS: Final = 20_000_000
 """Merges settle after so much text, of all sources by their shares."""
-_CHARACTERS_OF_TOKEN: Final = 3.4
 _BATCH: Final = 2_000
 
 
