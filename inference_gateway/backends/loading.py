@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from importlib.util import find_spec
+from inspect import signature
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from inference_gateway.backends.base import Backend
 from inference_gateway.settings import GatewaySettings, SettingsError, variable
 from language_model.config import CheckpointError
 from language_model.tokenizer import ByteLevelTokenizer, tokenizer_file
+
+L = TypeVar("L")
 
 
 def backend_loader(settings: GatewaySettings) -> Callable[[], Backend]:
@@ -95,6 +98,12 @@ def _api_key(settings: GatewaySettings) -> str | None:
     return key
 
 
+def _limits(kind: Callable[..., L], settings: GatewaySettings, **others: object) -> L:
+    """A backend's limits: the settings of the same names, and ``others``."""
+    shared = signature(kind).parameters.keys() & GatewaySettings.model_fields.keys()
+    return kind(**{name: getattr(settings, name) for name in shared}, **others)
+
+
 def _load_local(settings: GatewaySettings) -> Backend:
     # Imported here, in the loading thread: torch takes seconds, and the port is to answer before that.
     import torch
@@ -105,17 +114,9 @@ def _load_local(settings: GatewaySettings) -> Backend:
 
     if settings.torch_threads is not None:
         torch.set_num_threads(settings.torch_threads)
-    limits = EngineLimits(
-        max_sequences=settings.max_sequences,
-        max_model_len=settings.max_model_len,
-        max_waiting=settings.max_waiting,
-        prefill_tokens=settings.prefill_tokens,
-        hold_seconds=settings.hold_seconds,
-        reuse_prefixes=settings.reuse_prefixes,
-    )
     return LocalBackend.load(
         settings.model,
-        limits=limits,
+        limits=_limits(EngineLimits, settings),
         cache_bytes=None if settings.cache_mib is None else settings.cache_mib * 2**20,
         weights=Weights[settings.dtype.upper()],
         device=settings.device,
@@ -130,11 +131,7 @@ def _load_vllm(settings: GatewaySettings) -> Backend:
     return VllmBackend.load(
         settings.model,
         end_ids(settings.model, ByteLevelTokenizer.from_pretrained(settings.model)),
-        limits=VllmLimits(
-            max_sequences=settings.max_sequences,
-            max_waiting=settings.max_waiting,
-            hold_seconds=settings.hold_seconds,
-        ),
+        limits=_limits(VllmLimits, settings),
         max_model_len=settings.max_model_len,
         tensor_parallel=settings.tensor_parallel,
         cache_bytes=None if settings.cache_mib is None else settings.cache_mib * 2**20,
@@ -171,11 +168,6 @@ def _load_remote(settings: GatewaySettings, api_key: str | None) -> Backend:
         from inference_gateway.backends.openai import OpenAIServer
 
         server = OpenAIServer(address, tokenizer, settings.backend_top_tokens)
-    limits = RemoteLimits(
-        max_sequences=settings.max_sequences,
-        max_waiting=settings.max_waiting,
-        max_model_len=settings.max_model_len,
-        probe_seconds=settings.backend_probe_seconds,
-    )
+    limits = _limits(RemoteLimits, settings, probe_seconds=settings.backend_probe_seconds)
     vocabulary = CallVocabulary.of(tokenizer, end_ids(settings.model, tokenizer))
     return RemoteBackend(server, tokenizer, vocabulary, limits, settings.model_name)

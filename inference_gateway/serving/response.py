@@ -50,12 +50,7 @@ class Logprobs(BaseModel):
     text_offset: list[int] = Field(description="The character of the choice's text at which the token begins.")
 
     def __add__(self, other: Logprobs) -> Logprobs:
-        return Logprobs(
-            tokens=self.tokens + other.tokens,
-            token_logprobs=self.token_logprobs + other.token_logprobs,
-            top_logprobs=self.top_logprobs + other.top_logprobs,
-            text_offset=self.text_offset + other.text_offset,
-        )
+        return Logprobs(**{name: getattr(self, name) + getattr(other, name) for name in Logprobs.model_fields})
 
 
 class Choice(BaseModel):

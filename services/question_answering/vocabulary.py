@@ -11,8 +11,9 @@ import json
 from collections.abc import Iterable
 from typing import Final
 
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tokenizers import Tokenizer, processors
 
+from language_model.tokenizer import learn_byte_level
 from services.question_answering.formats import ANSWER_MARK
 
 PAD: Final = "<pad>"
@@ -28,21 +29,7 @@ _PIECES: Final = rf"{_BEFORE}\p{{N}}{{1,3}}|{_BEFORE}\p{{Lu}}\p{{L}}*|{_BEFORE}\
 
 def learn(texts: Iterable[str], *, vocab_size: int = VOCAB_SIZE) -> tuple[Tokenizer, Tokenizer]:
     """The retriever's and the reader's tokenizer, learned from ``texts``; the same texts give the same ones."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=list(SPECIAL),
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(texts, trainer=trainer)
+    tokenizer = learn_byte_level(texts, _PIECES, vocab_size=vocab_size, special_tokens=SPECIAL)
     return _framed(tokenizer, f"{BEGIN_TEXT} $A {END_TEXT}"), _framed(tokenizer, f"$A {END}")
 
 

@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+from tokenizers import Tokenizer
 
+from language_model.tokenizer import learn_byte_level
 from toolformer.model_files.whole import write_whole
 
 END_OF_TEXT: Final = "<|endoftext|>"
@@ -43,21 +44,7 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int = VOCAB_SIZE) -> To
     Raises:
         ValueError: if a call mark did not become one token, because ``vocab_size`` is too small.
     """
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Split(Regex(_PIECES), behavior="isolated"),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-        ]
-    )
-    tokenizer.decoder = decoders.ByteLevel()
-    trainer = trainers.BpeTrainer(
-        vocab_size=vocab_size,
-        special_tokens=[END_OF_TEXT],
-        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
-        show_progress=False,
-    )
-    tokenizer.train_from_iterator(_with_marks(texts), trainer=trainer)
+    tokenizer = learn_byte_level(_with_marks(texts), _PIECES, vocab_size=vocab_size, special_tokens=[END_OF_TEXT])
     for mark in CALL_MARKS:
         if len(tokenizer.encode(mark).ids) != 1:
             raise ValueError(f"vocab_size {vocab_size} is too small: {mark!r} is not a single token")
