@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -26,8 +28,10 @@ from typing import Any
 
 import httpx
 import torch
+import transformers
 from safetensors.torch import save_file
 
+from benchmarks.devices import transformers_config
 from benchmarks.processes import started
 from benchmarks.reports import RESULTS, memory_mib, write_report
 from benchmarks.serving.metrics import scrape
@@ -48,33 +52,23 @@ def make_checkpoint(folder: Path, tokenizer: Path, config: GPTJConfig) -> None:
     folder.mkdir(parents=True)
     config.save(folder)
     shutil.copy(tokenizer / "tokenizer.json", folder)
+    with torch.device("meta"):
+        published = dict(transformers.GPTJForCausalLM(transformers_config(config)).named_parameters())
     generator = torch.Generator().manual_seed(0)
-    width, inner = config.n_embd, config.inner_dim
-
-    def normal(*shape: int) -> torch.Tensor:
-        return torch.empty(shape).normal_(0, 0.02, generator=generator).half()
-
-    def norm(name: str) -> dict[str, torch.Tensor]:
-        return {f"{name}.weight": torch.ones(width).half(), f"{name}.bias": torch.zeros(width).half()}
-
-    shards: list[dict[str, torch.Tensor]] = []
-    for number in range(config.n_layer + 1):
-        if number < config.n_layer:
-            name = f"transformer.h.{number}"
-            tensors = {f"{name}.attn.{part}.weight": normal(width, width) for part in ("q_proj", "k_proj", "v_proj")}
-            tensors |= {f"{name}.attn.out_proj.weight": normal(width, width)} | norm(f"{name}.ln_1")
-            tensors |= {f"{name}.mlp.fc_in.weight": normal(inner, width), f"{name}.mlp.fc_in.bias": normal(inner)}
-            tensors |= {f"{name}.mlp.fc_out.weight": normal(width, inner), f"{name}.mlp.fc_out.bias": normal(width)}
-        else:
-            tensors = {"transformer.wte.weight": normal(config.vocab_size, width)} | norm("transformer.ln_f")
-            head, bias = normal(config.vocab_size, width), normal(config.vocab_size)
+    places: dict[str, str] = {}
+    for shard, names in itertools.groupby(sorted(published, key=_shard), key=_shard):
+        tensors = {
+            name: torch.empty(published[name].shape).normal_(0, 0.02, generator=generator).half() for name in names
+        }
+        for name in tensors:
+            if "ln_" in name:
+                tensors[name].fill_(name.endswith("weight"))
+        if "lm_head.weight" in tensors:
             for token, logit in zip(call_tokens(folder), (20, 21, 22), strict=True):
-                head[token], bias[token] = 0, logit
-            tensors |= {"lm_head.weight": head, "lm_head.bias": bias}
-        save_file(tensors, folder / _shard(number), metadata={"format": "pt"})
-        shards.append(dict.fromkeys(tensors))  # type: ignore[arg-type]
-    names = {name: _shard(number) for number, shard in enumerate(shards) for name in shard}
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": names}))
+                tensors["lm_head.weight"][token], tensors["lm_head.bias"][token] = 0, logit
+        save_file(tensors, folder / shard, metadata={"format": "pt"})
+        places |= dict.fromkeys(tensors, shard)
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
 
 
 def call_tokens(folder: Path) -> list[int]:
@@ -83,8 +77,9 @@ def call_tokens(folder: Path) -> list[int]:
     return [tokenizer.encode(text)[0] for text in (" [", " ->", ")")]
 
 
-def _shard(number: int) -> str:
-    return f"model-{number:05}.safetensors"
+def _shard(name: str) -> str:
+    layer = re.search(r"\.h\.(\d+)\.", name)
+    return f"model-{int(layer[1]):05}.safetensors" if layer else "model-others.safetensors"
 
 
 def quantize(model: Path, target: Path, to: str) -> dict[str, float]:
