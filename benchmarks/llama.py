@@ -8,7 +8,6 @@ measured. Peers take turns, and the best round of each counts."""
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import tempfile
 from importlib.util import find_spec
@@ -17,7 +16,17 @@ from typing import Any, Final
 
 import torch
 
-from benchmarks.peers import SCALES, Peer, batch_of, quiet_transformers, reading_speed, show, streams_of, take_turns
+from benchmarks.peers import (
+    SCALES,
+    Peer,
+    batch_of,
+    quiet_transformers,
+    reading_speed,
+    show,
+    streams_of,
+    take_turns,
+    vllm_of,
+)
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.engine.limits import EngineLimits
 from language_model.native.packing import Weights
@@ -40,7 +49,10 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=options.scratch) as directory:
         folder = Path(directory)
         read = random_checkpoint(folder, options.model)
-        peers = [await vllm(folder, read)] if find_spec("vllm") else await in_this_process(folder, read)
+        if find_spec("vllm"):
+            peers = [Peer("vLLM", await vllm_of(folder, "float32"), 4.0 * read)]
+        else:
+            peers = await in_this_process(folder, read)
         await take_turns(peers, options)
         reading = reading_speed(4 * read)
     show(peers, reading)
@@ -77,15 +89,3 @@ async def in_this_process(folder: Path, read: int) -> list[Peer]:
         await backend.start()
         peers.append(Peer(name, streams_of(backend), (SCALES if "int8" in name else 4.0) * read))
     return peers
-
-
-async def vllm(folder: Path, read: int) -> Peer:
-    """The backend that is vLLM."""
-    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-    from inference_gateway.backends.vllm.vllm_backend import VllmBackend, VllmLimits
-
-    limits = VllmLimits(max_sequences=32, max_waiting=100, hold_seconds=60)
-    backend = VllmBackend.load(folder, [0], limits=limits, max_model_len=1_024, cache_bytes=2**30, reuse_prefixes=False)
-    await backend.start()
-    return Peer("vLLM", streams_of(backend), 4.0 * read)

@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import itertools
 import json
+import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -85,6 +86,19 @@ def ctranslate2_of(folder: Path, kind: str, threads: int) -> Make:
     return make
 
 
+async def vllm_of(model: Path, dtype: str) -> Make:
+    """Independent streams through the gateway's backend that is vLLM."""
+    os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
+    from inference_gateway.backends.vllm.vllm_backend import VllmBackend, VllmLimits
+
+    limits = VllmLimits(max_sequences=32, max_waiting=100, hold_seconds=60)
+    sizes: dict[str, Any] = {"max_model_len": 1_536, "cache_bytes": 2**30}
+    backend = VllmBackend.load(model, [0], limits=limits, dtype=dtype, reuse_prefixes=False, **sizes)
+    await backend.start()
+    return streams_of(backend)
+
+
 def quiet_transformers() -> None:
     """Neither warnings nor progress bars among a benchmark's lines."""
     import transformers
@@ -152,4 +166,4 @@ def show(peers: Sequence[Peer], reading: float) -> None:
     for peer in peers:
         share = peer.best[kinds[0]] * peer.bytes_a_step / reading
         rates = "".join(f"{peer.best[what]:>16.1f}" for what in kinds)
-        print(f"{peer.name:>20}{rates}{share:>12.0%}{peer.resident_mb:>8.0f}")
+        print(f"{peer.name:>22}{rates}{share:>12.0%}{peer.resident_mb:>8.0f}")

@@ -1,8 +1,9 @@
 """Decoding and reading prompts at GPT-J-6B's width, where the weights fit into no cache; ``decode.py --width`` runs it.
 
 Random weights in the published format, 805 million of them with four layers of 4,096. The engine computes with each of
-its forms of weights, CTranslate2 in float32 and int8; peers take turns, and the best round of each counts. Then what a
-resume costs each form, its call forced by ``logit_bias``."""
+its forms of weights, CTranslate2 in float32 and int8, transformers in bfloat16 on batches; peers take turns, and the
+best round of each counts. Then what a resume costs each form, its call forced by ``logit_bias``. Where vLLM is
+installed (`make test-vllm` makes such an environment) only the backend that is vLLM is measured, in bfloat16."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
@@ -48,8 +50,12 @@ async def measure(options: argparse.Namespace) -> dict[str, Any]:
         parameters = random_checkpoint(model, options.model, options.width, options.layers)
         reading = peers.reading_speed(parameters)
         print(f"{parameters / 1e6:,.0f} million weights; memory is read at {reading / 1e9:.1f} GB/s")
-        measured = [await engine(model, weights, parameters) for weights in Weights]
-        measured += [await ctranslate2(model, kind, parameters) for kind in ("float32", "int8")]
+        if find_spec("vllm"):
+            measured = [Peer("vLLM bfloat16", await peers.vllm_of(model, "bfloat16"), 2.0 * parameters)]
+        else:
+            measured = [await engine(model, weights, parameters) for weights in Weights]
+            measured += [await ctranslate2(model, kind, parameters) for kind in ("float32", "int8")]
+            measured.append(transformers_of(model, parameters))
         await peers.take_turns(measured, options, PREFILLS)
         peers.show(measured, reading)
         resumes = []
@@ -119,3 +125,12 @@ async def ctranslate2(model: Path, kind: str, parameters: int) -> Peer:
     await make([[1] * PROMPT_TOKENS], 2)
     size = 4.0 if kind == "float32" else 1.0
     return Peer(f"ctranslate2 {kind}", make, size * parameters, memory_mib("self") - before)
+
+
+def transformers_of(model: Path, parameters: int) -> Peer:
+    """transformers with weights in bfloat16."""
+    import transformers
+
+    before = memory_mib("self")
+    theirs = transformers.GPTJForCausalLM.from_pretrained(model, dtype=torch.bfloat16).eval()
+    return Peer("transformers bfloat16", peers.batch_of(theirs), 2.0 * parameters, memory_mib("self") - before)
