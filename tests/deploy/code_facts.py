@@ -18,8 +18,10 @@ from services.base.command import ServerSettings
 from toolformer.tools import ToolRegistry
 
 ROOT: Final = Path(__file__).parents[2]
-OF_OTHERS: Final = re.compile(r"OTEL_[A-Z_]+|OMP_NUM_THREADS|HOME|PYTHONUNBUFFERED|LD_LIBRARY_PATH|XDG_CACHE_HOME")
-"""Variables of OpenTelemetry, OpenMP and Python, which the project does not define."""
+OF_OTHERS: Final = re.compile(
+    r"OTEL_[A-Z_]+|OMP_NUM_THREADS|HOME|PYTHONUNBUFFERED|LD_LIBRARY_PATH|XDG_CACHE_HOME|VLLM_[A-Z_]+|HF_HUB_OFFLINE"
+)
+"""Variables of OpenTelemetry, OpenMP, Python and vLLM, which the project does not define."""
 RANKS: Final = {"RANK", "WORLD_SIZE", "JOB_COMPLETION_INDEX"}
 """Variables by which a job's shards are told apart."""
 

@@ -143,6 +143,23 @@ def test_gpus_go_to_what_computes() -> None:
             check_modules(one["command"].split())
 
 
+@pytest.mark.parametrize("file", ["vllm.yml", "vllm-gpu.yml"])
+def test_vllm_inside_changes_the_gateway_alone(file: str) -> None:
+    text = re.sub(r"!override ", "", (ROOT / "docker" / file).read_text())
+    overlay = yaml.safe_load(text)["services"]
+    assert list(overlay) == ["gateway"]
+    gateway = overlay["gateway"]
+    assert f" AS {gateway['build']['args']['ENGINE']}\n" in (ROOT / "inference_gateway/Dockerfile").read_text()
+    assert gateway["shm_size"], "ranks talk through it"
+    assert not unknown_variables(set(gateway.get("environment", {})), servers()["gateway"].variables)
+    limits = gateway["deploy"]["resources"]["limits"]
+    assert limits["memory"]
+    assert limits["pids"]
+    assert not {"privileged", "cap_add", "security_opt", "read_only", "networks", "ports"} & gateway.keys()
+    if "tmpfs" in gateway:
+        assert "noexec" not in gateway["tmpfs"][0], "what vLLM compiles there is run from there"
+
+
 def test_prometheus_looks_at_every_server() -> None:
     jobs = yaml.safe_load((ROOT / "docker/observability/prometheus.yml").read_text())["scrape_configs"]
     targets = {target for job in jobs for config in job["static_configs"] for target in config["targets"]}

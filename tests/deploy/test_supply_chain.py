@@ -92,11 +92,12 @@ def test_base_images_have_one_place_for_a_digest() -> None:
     [python] = re.findall(r"^PYTHON_IMAGE=(\S+)$", (ROOT / "docker/images.env").read_text(), re.MULTILINE)
     files = [path for path in ROOT.glob("*/**/Dockerfile") if not {"tests", ".venv"} & set(path.parts)]
     assert len(files) == 7
+    chosen = {"${ENGINE}", "${VLLM_IMAGE}"}  # of the gateway's
     for path in files:
         text = path.read_text()
         assert f"\nARG PYTHON_IMAGE={python.partition('@')[0]}\n" in text
         stages = set(re.findall(r"^FROM \S+ AS (\S+)", text, re.MULTILINE))
-        assert set(re.findall(r"^FROM (\S+)", text, re.MULTILINE)) <= {"${PYTHON_IMAGE}", "scratch"} | stages
+        assert set(re.findall(r"^FROM (\S+)", text, re.MULTILINE)) <= {"${PYTHON_IMAGE}", "scratch"} | stages | chosen
     services = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"].values()
     assert all("PYTHON_IMAGE" in service["build"]["args"] for service in services if "build" in service)
 
@@ -126,6 +127,9 @@ def test_kubernetes_has_the_versions_of_compose_and_vllm_is_past_its_advisories(
         assert f"={name}:{tag}" in ours
     [version] = re.findall(r"vllm-openai:v([\d.]+)", ours)
     assert tuple(map(int, version.split("."))) >= ADVISORIES_MENDED
+    assert f"ARG VLLM_IMAGE=vllm/vllm-openai:v{version}\n" in (ROOT / "inference_gateway/Dockerfile").read_text()
+    assert f"\nvllm-cpu=={version}\n" in (ROOT / ".ci/vllm.txt").read_text(), "the one that the tests run"
+    assert f"pip install vllm=={version} " in (ROOT / "docs/vllm.md").read_text()
 
 
 def test_an_audit_that_learned_nothing_does_not_end_well() -> None:
