@@ -145,8 +145,7 @@ def test_gpus_go_to_what_computes() -> None:
 
 @pytest.mark.parametrize("file", ["vllm.yml", "vllm-gpu.yml"])
 def test_vllm_inside_changes_the_gateway_alone(file: str) -> None:
-    text = re.sub(r"!override ", "", (ROOT / "docker" / file).read_text())
-    overlay = yaml.safe_load(text)["services"]
+    overlay = yaml.safe_load((ROOT / "docker" / file).read_text())["services"]
     assert list(overlay) == ["gateway"]
     gateway = overlay["gateway"]
     image = (ROOT / "inference_gateway/Dockerfile").read_text()
@@ -160,7 +159,7 @@ def test_vllm_inside_changes_the_gateway_alone(file: str) -> None:
     assert limits["memory"]
     assert limits["pids"]
     assert not {"privileged", "cap_add", "security_opt", "read_only", "networks", "ports"} & gateway.keys()
-    assert not [folder for folder in gateway.get("tmpfs", []) if ",exec," not in folder], "what vLLM compiles is run"
+    assert ",exec," in gateway.get("tmpfs", ",exec,"), "what vLLM compiles there is run from there"
 
 
 def test_prometheus_looks_at_every_server() -> None:
