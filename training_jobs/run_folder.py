@@ -12,7 +12,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -48,23 +48,15 @@ class RunFolder:
         self,
         before: StageName,
         name: StageName,
-        tools: Iterable[Tool],
-        job: Callable[[Tool], Job],
+        jobs: Mapping[str, Job],
         chunk_documents: int,
         *,
         replaceable: bool = False,
     ) -> list[Stage]:
-        """The stage ``name`` of each tool, which reads what the stage ``before`` wrote. See `Stage`."""
+        """The stage ``name`` of each tool, whose job reads what the stage ``before`` wrote. See `Stage`."""
         return [
-            Stage(
-                f"{name} {tool.name}",
-                self.file(before, tool.name),
-                self.target(name, tool.name),
-                job(tool),
-                chunk_documents,
-                replaceable,
-            )
-            for tool in tools
+            Stage(f"{name} {tool}", self.file(before, tool), self.target(name, tool), job, chunk_documents, replaceable)
+            for tool, job in jobs.items()
         ]
 
     @property

@@ -19,6 +19,16 @@ BODIES_UNDER_WAY: Final = 64
 """Of the largest size, together in memory; with more, the one that has been coming for longest is given up."""
 
 
+def replayed(body: bytes, receive: Receive) -> Receive:
+    """What gives ``body``, which was read already, in one piece, and then what ``receive`` gives."""
+    unread: list[Message] = [{"type": "http.request", "body": body}]
+
+    async def replay() -> Message:
+        return unread.pop() if unread else await receive()
+
+    return replay
+
+
 class BodyLimit(HttpMiddleware):
     """What is below gets a request once its body is there, and gets it in one piece.
 
@@ -45,12 +55,7 @@ class BodyLimit(HttpMiddleware):
         except ApiError as refusal:
             await error_response(refusal)(scope, receive, send)
             return
-        unread: list[Message] = [{"type": "http.request", "body": body}]
-
-        async def replay() -> Message:
-            return unread.pop() if unread else await receive()
-
-        await self.app(scope, replay, send)
+        await self.app(scope, replayed(body, receive), send)
 
     async def _whole(self, declared: str, receive: Receive) -> bytes:
         """The body.

@@ -22,10 +22,11 @@ from mcp_types import (
 )
 from pydantic import Field, ValidationError
 from starlette.requests import ClientDisconnect, Request
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from toolformer.http_api.body import RequestBody
 from toolformer.http_api.day import Day
+from toolformer.http_api.limits import replayed
 from toolformer.http_api.text import UnicodeText
 
 _OUTPUT_SCHEMA: Final[dict[str, Any]] = {
@@ -147,12 +148,7 @@ class McpEndpoint:
             body = await Request(scope, receive).body()
         except ClientDisconnect:
             return
-        unread: list[Message] = [{"type": "http.request", "body": body}]
-
-        async def replay() -> Message:
-            return unread.pop() if unread else await receive()
-
-        await self._sessions.handle_request(scope, replay, send)
+        await self._sessions.handle_request(scope, replayed(body, receive), send)
 
     async def _list_tools(self, _: ServerRequestContext[Any], params: PaginatedRequestParams | None) -> ListToolsResult:
         return ListToolsResult(tools=self._described)

@@ -106,8 +106,5 @@ def annotate_tools(
         NothingKept: if no text has a call.
         StageError: if the model cannot be used, or a file is not what it should be.
     """
-
-    def job(tool: Tool) -> AnnotateJob:
-        return AnnotateJob(model, tool, how, earlier_calls)
-
-    return run_stages(folder.stages("corpus", "annotate", tools, job, chunk_documents), running, KEEPING)
+    jobs = {tool.name: AnnotateJob(model, tool, how, earlier_calls) for tool in tools}
+    return run_stages(folder.stages("corpus", "annotate", jobs, chunk_documents), running, KEEPING)

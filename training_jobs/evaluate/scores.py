@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from training_jobs.evaluate.answers import Answer
 from training_jobs.evaluate.conditions import Condition
@@ -103,20 +105,15 @@ class Score:
 
     @classmethod
     def from_json(cls, told: dict[str, Any]) -> Score:
-        """What :meth:`as_json` gave."""
+        """What :meth:`as_json` gave.
 
-        def share(of: dict[str, Any]) -> Share:
-            return Share(of["right"], of["n"])
+        Raises:
+            KeyError, ValueError: it is something else.
+        """
+        return _SCORE.validate_python({**told, "condition": Condition(told["k"], told["max_calls"])})
 
-        return cls(
-            told["suite"], told["title"], told["table"], Condition(told["k"], told["max_calls"]), share(told["all"]),
-            share(told["with_calls"]), share(told["without_calls"]), told["called"],
-            {name: share(of) for name, of in told["splits"].items()}, told["failed"], told["refused"],
-            {
-                part: Conduct(share(of["expected"]), of["empty"], of["cut_off"])
-                for part, of in told.get("conduct", {}).items()  # absent in results of before it was counted
-            },
-        )  # fmt: skip
+
+_SCORE: Final = TypeAdapter(Score)
 
 
 def score(suite: Suite, condition: Condition, answers: Sequence[Answer]) -> Score:

@@ -104,8 +104,5 @@ def execute_tools(
         NothingKept: if no call has an output.
         StageError: if a service stays away, or a file is not what it should be.
     """
-
-    def job(tool: Tool) -> ExecuteJob:
-        return ExecuteJob(tool, cache, how)
-
-    return run_stages(folder.stages("annotate", "execute", tools, job, chunk_documents), running, KEEPING)
+    jobs = {tool.name: ExecuteJob(tool, cache, how) for tool in tools}
+    return run_stages(folder.stages("annotate", "execute", jobs, chunk_documents), running, KEEPING)

@@ -157,11 +157,8 @@ def score_tools(
     Raises:
         StageError: if the model cannot be used, or a file is not what it should be.
     """
-
-    def job(tool: Tool) -> ScoreJob:
-        return ScoreJob(model, tool, how)
-
-    return run_stages(folder.stages("execute", "score", tools, job, chunk_documents), running)
+    jobs = {tool.name: ScoreJob(model, tool, how) for tool in tools}
+    return run_stages(folder.stages("execute", "score", jobs, chunk_documents), running)
 
 
 def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, filtering: FilterSettings) -> bool:
@@ -171,12 +168,9 @@ def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, filt
         NothingKept: if no call is kept.
         StageError: if a file is not what it should be.
     """
-
-    def job(tool: Tool) -> JudgeJob:
-        return JudgeJob(tool.name, filtering.of(tool))
-
+    jobs = {tool.name: JudgeJob(tool.name, filtering.of(tool)) for tool in tools}
     running = replace(running, shard=Shard())  # it takes seconds; the rank that ends last does all of it
-    return run_stages(folder.stages("score", "filter", tools, job, JUDGE_CHUNK, replaceable=True), running, KEEPING)
+    return run_stages(folder.stages("score", "filter", jobs, JUDGE_CHUNK, replaceable=True), running, KEEPING)
 
 
 def measured_costs(folder: RunFolder, tools: Sequence[Tool], unit: str = "Calculator") -> dict[str, float]:
