@@ -28,15 +28,15 @@ from typing import Any
 
 import httpx
 import torch
-import transformers
 from safetensors.torch import save_file
 
-from benchmarks.devices import transformers_config
 from benchmarks.processes import started
 from benchmarks.reports import RESULTS, memory_mib, write_report
 from benchmarks.serving.metrics import scrape
 from benchmarks.serving.tools import calculator
+from language_model.checkpoint import to_published
 from language_model.config import GPTJConfig
+from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 
 TOOL_SECONDS = 1.0
@@ -53,7 +53,7 @@ def make_checkpoint(folder: Path, tokenizer: Path, config: GPTJConfig) -> None:
     config.save(folder)
     shutil.copy(tokenizer / "tokenizer.json", folder)
     with torch.device("meta"):
-        published = dict(transformers.GPTJForCausalLM(transformers_config(config)).named_parameters())
+        published = to_published(GPTJ(config))
     generator = torch.Generator().manual_seed(0)
     places: dict[str, str] = {}
     for shard, names in itertools.groupby(sorted(published, key=_shard), key=_shard):

@@ -26,6 +26,14 @@ def write(console: Console, text: str, style: str = "") -> None:
     console.file.flush()
 
 
+def show_finding(console: Console, status: str, style: str, what: str, remedy: str) -> None:
+    """One line of what a check found: a ``status`` in its ``style``, what is, and how to mend it, if anything is."""
+    line = Text(f"{status}  ", style).append(printable(what), "default")
+    if remedy:
+        line.append(f"; {printable(remedy)}", "default")
+    console.print(line, soft_wrap=True)
+
+
 def fail(message: str, status: int = 1) -> NoReturn:
     """Say what went wrong on standard error and exit."""
     print(f"toolformer: {printable(message)}", file=sys.stderr, flush=True)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from cli.checkout import CHECKOUT
 from cli.checks import CHECKS, Finding
-from cli.console import printable
+from cli.console import show_finding
 
 _STYLES: Final = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
@@ -49,11 +49,8 @@ def show_findings(findings: Sequence[Finding], *, as_json: bool) -> None:
     console = Console(highlight=False)
     width = max(len(finding.name) for finding in findings)
     for finding in findings:
-        line = Text(f"{finding.status:<7}  ", _STYLES[finding.status])
-        line.append(f"{finding.name:<{width}}  {printable(finding.detail)}", "default")
-        if finding.remedy:
-            line.append(f"; {printable(finding.remedy)}", "default")
-        console.print(line, soft_wrap=True)
+        what = f"{finding.name:<{width}}  {finding.detail}"
+        show_finding(console, f"{finding.status:<7}", _STYLES[finding.status], what, finding.remedy)
     console.print(_verdict(findings), soft_wrap=True)
 
 

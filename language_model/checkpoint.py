@@ -96,7 +96,11 @@ def save(model: GPTJ, directory: Path) -> None:
     model.config.save(directory)
     partial = directory / "model.safetensors.partial"
     try:
-        save_file(_to_published(model), partial, metadata={"format": "pt"})
+        tensors = {
+            name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+            for name, tensor in to_published(model).items()
+        }
+        save_file(tensors, partial, metadata={"format": "pt"})
         shutil.copymode(directory / "config.json", partial)  # safetensors lets nobody but the owner read: no server may
         forget(directory)
         partial.replace(directory / "model.safetensors")
@@ -177,7 +181,8 @@ def _from_published(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     return state
 
 
-def _to_published(model: GPTJ) -> dict[str, Tensor]:
+def to_published(model: GPTJ) -> dict[str, Tensor]:
+    """The weights of ``model`` by their published names; queries, keys and values are views of its one matrix."""
     published = {}
     for name, tensor in model.state_dict().items():
         if name.startswith("lm_head."):
@@ -196,6 +201,4 @@ def _to_published(model: GPTJ) -> dict[str, Tensor]:
                 published[f"{layer}.{part}.{kind}"] = tensor
             else:
                 published[f"{layer}.mlp.{part}.{kind}"] = tensor
-    return {
-        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format) for name, tensor in published.items()
-    }
+    return published

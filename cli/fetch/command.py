@@ -14,7 +14,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from cli.console import CommandError, printable
+from cli.console import CommandError, show_finding
 from cli.fetch.catalogue import BUNDLED, Part, choose, load_parts
 from cli.fetch.part_manifest import PartFinding, check_parts
 
@@ -102,9 +102,6 @@ def show_findings(findings: Sequence[PartFinding], *, as_json: bool) -> None:
         return
     console = Console(highlight=False)
     for finding in findings:
-        line = Text(f"{finding.state:<10}  ", _STYLES[finding.state])
         name = f"{finding.part}/{finding.file}" if finding.file else finding.part
-        line.append(f"{name}: {printable(finding.detail)}", "default")
-        if finding.remedy and finding.state != "whole":
-            line.append(f"; {printable(finding.remedy)}", "default")
-        console.print(line, soft_wrap=True)
+        remedy = finding.remedy if finding.state != "whole" else ""
+        show_finding(console, f"{finding.state:<10}", _STYLES[finding.state], f"{name}: {finding.detail}", remedy)

@@ -27,12 +27,19 @@ from inference_gateway.serving.planning import Plan
 from inference_gateway.serving.protocol import GenerationBody, StreamOptions
 from inference_gateway.serving.refusals import no_room
 from inference_gateway.serving.response import CompletionResponse
-from toolformer.http_api import ApiError, error_body
+from toolformer.http_api import ApiError, documented_errors, error_body
 
 logger = logging.getLogger(__name__)
 
 CLIENT_CLOSED_REQUEST: Final = 499
 """What the log and the metrics say of a request whose client left; nobody receives it."""
+
+
+def described_answer(model: type[BaseModel], name: str) -> dict[int | str, dict[str, Any]]:
+    """What OpenAPI says of an answer, whose ``name`` is such as ``completions``, and of the errors in its place."""
+    events = {"text/event-stream": {"schema": {"type": "string"}}}
+    answered = {"model": model, "description": f"The {name}; with 'stream': true, their events.", "content": events}
+    return {200: answered, **documented_errors(400, 404, 413, 422, 429, 500, 503)}
 
 
 @dataclass(slots=True)

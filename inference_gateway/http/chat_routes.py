@@ -11,7 +11,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
-from inference_gateway.http.answers import Answer
+from inference_gateway.http.answers import Answer, described_answer
 from inference_gateway.http.chunks import Chunks
 from inference_gateway.http.completions import COMPLETIONS_PATH, EXAMPLE
 from inference_gateway.quotas import Quotas
@@ -21,7 +21,7 @@ from inference_gateway.serving.choices import Progress
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.serving.planning import plan
 from inference_gateway.serving.response import Logprobs
-from toolformer.http_api import ApiError, documented_errors, request_id
+from toolformer.http_api import ApiError, request_id
 
 CHAT_PATH: Final = "/v1/chat/completions"
 
@@ -50,14 +50,7 @@ def chat_routes(gateway: Gateway, quotas: Quotas, template: ChatTemplate | None)
         CHAT_PATH,
         summary="Answer a chat, calling tools on the way",
         response_model=None,
-        responses={
-            200: {
-                "model": ChatResponse,
-                "description": "The answers; with 'stream': true, their events.",
-                "content": {"text/event-stream": {"schema": {"type": "string"}}},
-            },
-            **documented_errors(400, 404, 413, 422, 429, 500, 503),
-        },
+        responses=described_answer(ChatResponse, "answers"),
     )
     async def chat(
         request: Request,

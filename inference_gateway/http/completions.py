@@ -7,13 +7,13 @@ from typing import Any, Final
 from fastapi import APIRouter, Body, Request
 from starlette.responses import Response
 
-from inference_gateway.http.answers import Answer
+from inference_gateway.http.answers import Answer, described_answer
 from inference_gateway.quotas import Quotas
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.serving.planning import plan
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.serving.response import CompletionResponse
-from toolformer.http_api import documented_errors, request_id
+from toolformer.http_api import request_id
 
 COMPLETIONS_PATH: Final = "/v1/completions"
 
@@ -33,14 +33,7 @@ def completion_routes(gateway: Gateway, quotas: Quotas) -> APIRouter:
         COMPLETIONS_PATH,
         summary="Complete text, calling tools on the way",
         response_model=None,
-        responses={
-            200: {
-                "model": CompletionResponse,
-                "description": "The completions; with 'stream': true, their events.",
-                "content": {"text/event-stream": {"schema": {"type": "string"}}},
-            },
-            **documented_errors(400, 404, 413, 422, 429, 500, 503),
-        },
+        responses=described_answer(CompletionResponse, "completions"),
     )
     async def complete(
         request: Request,
