@@ -1,219 +1,189 @@
-"""Completions with calls on vLLM in two ways: paused inside it, and as requests in front of a server.
+"""Completions with calls on vLLM in several ways: paused inside it, and as requests in front of a server.
 
-    .venv/vllm/bin/python -m benchmarks.vllm_pauses [--prompts 250] [--at-once 8] [--tool-ms 0] [--rounds 2]
+    .venv/vllm/bin/python -m benchmarks.vllm_pauses [speed|same|table|soak] [--prompts 250] [--at-once 8] [--eager]
 
-`inside` is the backend that is vLLM; `in front` is the `openai` backend and a `vllm serve` of the same model with the
-same arguments; `local` is the local engine. The ways take turns over the same prompts: two in five word problems, two
-in five dates, one in five facts, whose tool fails. The faster round of each counts. `make test-vllm` makes the
-environment."""
+`speed`: the ways take turns over the same prompts: two in five word problems, two in five dates, one in five facts,
+whose tool fails; the faster round of each counts.
+`same`: whether the backend that is vLLM says what the local engine says, to 200 prompts with calls that work, 50 whose
+tools fail and 50 without calls; and, by vLLM's own counts, what a call costs that works.
+`table`: a model of GPT-J's shape with 88 million random weights, by way, clients, tool and length of the prompt. Each
+cell is written as it is done, and a later run goes on behind it.
+`soak`: 1,000 completions with slow, failing and hanging tools and clients that leave, over a cache of eight blocks.
+
+`make test-vllm` makes the environment. The ways are explained in `pausing/ways.py`."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import datetime as dt
+import itertools
+import json
 import os
-import socket
 import sys
-import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-import httpx
-
-from benchmarks.processes import SECONDS
-from benchmarks.reports import RESULTS, percentiles, write_report
-from demo_world.suites import items
-from inference_gateway.backends.base import Backend
-from inference_gateway.backends.loading import backend_loader, end_ids
-from inference_gateway.completion import Completer
-from inference_gateway.core import CallFinished, CompletionRequest, Finished, TextDelta
-from inference_gateway.settings import GatewaySettings
+from benchmarks.pausing.load import Ask, Done, SlowTools, complete, completer_of, demo_asks, measure
+from benchmarks.pausing.random_model import calling_asks, random_caller
+from benchmarks.pausing.soak import COMPLETIONS, soak
+from benchmarks.pausing.ways import WAYS, Way, started_ways
+from benchmarks.reports import RESULTS, machine, write_report
 from language_model.tokenizer import ByteLevelTokenizer
-from services.calculator.engine import CalculatorError, calculate
-from toolformer.tool_client import ToolError, ToolResult
-from toolformer.tools import ToolRegistry
 
-WAYS: Final = ("inside", "in front", "local")
 PACKAGES: Final = ("torch", "transformers", "vllm")
-_SUITES: Final = {"word problems": 2, "dates": 2, "facts": 1}
-"""Shares of the prompts."""
+PROMPTS: Final = 250
+_LIKELY: Final = 5
+"""Likely tokens that are asked for where two ways differ."""
 
 
-@dataclass(frozen=True, slots=True)
-class SlowTools:
-    """Calculator and calendar, each answering after ``seconds``; all other tools fail."""
-
-    seconds: float
-
-    async def call(
-        self,
-        name: str,
-        input: str,
-        *,
-        date: dt.date | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109 - the client's signature
-        headers: Mapping[str, str] | None = None,
-    ) -> ToolResult:
-        await asyncio.sleep(self.seconds)
-        output = None
-        if name == "Calendar":
-            output = "Today is Monday, November 23, 2026."
-        elif name == "Calculator":
-            with contextlib.suppress(CalculatorError):
-                output = calculate(input)
-        error = None if output is not None else ToolError("unavailable", "no answer")
-        return ToolResult(name, input, output, error, 0.0, 1)
-
-
-def prompts(count: int) -> list[str]:
-    """``count`` beginnings of texts of the demo world."""
-    texts = []
-    for suite, share in _SUITES.items():
-        wanted = count * share // sum(_SUITES.values())
-        drawn = [item for part in items(suite, count=-(-wanted // 2)).values() for item in part]
-        texts += [f"{item.context} {item.bare}".strip() for item in drawn[:wanted]]
-    return texts
-
-
-async def complete(completer: Completer, text: str) -> tuple[float, Any]:
-    """Seconds of a completion, and what came of it."""
-    began = time.perf_counter()
-    request = CompletionRequest(
-        tuple(completer.backend.tokenizer.encode(text)), max_tokens=48, tools=tuple(completer.registry.names())
-    )
-    shown, calls, end = "", [], ""
-    async for event in completer.stream(request):
-        match event:
-            case TextDelta(text=more):
-                shown += more
-            case CallFinished(record):
-                calls.append((record.tool, record.input, record.output))
-            case Finished(reason=reason):
-                end = reason
-    return time.perf_counter() - began, (shown, calls, end)
-
-
-async def measure(backend: Backend, texts: Sequence[str], options: argparse.Namespace) -> tuple[dict[str, Any], Any]:
-    """Figures of one round, and what came of each prompt."""
-    completer = Completer(backend, ToolRegistry.load(files=[], environ={}), SlowTools(options.tool_ms / 1_000))
-    gate = asyncio.Semaphore(options.at_once)
-
-    async def one(text: str) -> tuple[float, Any]:
-        async with gate:
-            return await complete(completer, text)
-
-    before, began = backend.stats(), time.perf_counter()
-    done = await asyncio.gather(*map(one, texts))
-    seconds, after = time.perf_counter() - began, backend.stats()
-    figures = {
-        "seconds": round(seconds, 2),
-        "completions_per_second": round(len(texts) / seconds, 1),
-        "completion_ms": percentiles([took for took, _ in done]),
-        "calls": sum(len(calls) for _, (_, calls, _) in done),
-        "recomputed_tokens": after.recomputed_tokens - before.recomputed_tokens,
-    }
-    return figures, [made for _, made in done]
-
-
-@contextlib.asynccontextmanager
-async def vllm_serve(options: argparse.Namespace) -> AsyncIterator[str]:
-    """The address of a `vllm serve`."""
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    process = await asyncio.create_subprocess_exec(
-        *(str(Path(sys.executable).with_name("vllm")), "serve", str(options.model), "--port", str(port)),
-        *("--dtype", "float32", "--max-model-len", str(options.length), "--max-logprobs", "20", "--max-num-seqs", "64"),
-        *("--enable-prompt-tokens-details", "--disable-log-stats", *(["--enforce-eager"] if options.eager else [])),
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    url = f"http://127.0.0.1:{port}"
-    try:
-        async with asyncio.timeout(SECONDS), httpx.AsyncClient(trust_env=False) as http:
-            while process.returncode is None:
-                with contextlib.suppress(httpx.TransportError):
-                    if (await http.get(f"{url}/health")).status_code == 200:
-                        break
-                await asyncio.sleep(0.5)
-        yield url
-    finally:
-        if process.returncode is None:
-            process.terminate()
-        await process.wait()
-
-
-def inside(options: argparse.Namespace) -> Backend:
-    """The backend that is vLLM."""
-    # Imported here: the other ways need no vLLM in this process.
-    from inference_gateway.backends.vllm.vllm_backend import VllmBackend, VllmLimits
-
-    ids = end_ids(options.model, ByteLevelTokenizer.from_pretrained(options.model))
-    return VllmBackend.load(
-        options.model, ids, limits=VllmLimits(), max_model_len=options.length, enforce_eager=options.eager
-    )
-
-
-@contextlib.asynccontextmanager
-async def ways(options: argparse.Namespace) -> AsyncIterator[dict[str, Backend]]:
-    """The backends that were asked for, started."""
-    async with contextlib.AsyncExitStack() as stack:
-        backends: dict[str, Backend] = {}
-        for way in options.ways:
-            load: Callable[[], Backend] = partial(inside, options)
-            if way != "inside":
-                settings: dict[str, Any] = {"model": options.model, "max_model_len": options.length}
-                if way == "in front":
-                    url = await stack.enter_async_context(vllm_serve(options))
-                    settings |= {"backend": "openai", "backend_url": url}
-                load = backend_loader(GatewaySettings(**settings))
-            backend = await asyncio.to_thread(load)
-            await backend.start()
-            stack.push_async_callback(backend.stop)
-            backends[way] = backend
-        yield backends
-
-
-async def run(options: argparse.Namespace) -> dict[str, Any]:
-    """The report."""
-    texts = prompts(options.prompts)
+async def speed(options: argparse.Namespace) -> dict[str, Any]:
+    """The ways on the bundled model."""
+    tokenizer, fifth = ByteLevelTokenizer.from_pretrained(options.model), (options.prompts or PROMPTS) // 5
+    shares = {"word problems": 2 * fifth, "dates": 2 * fifth, "facts": fifth}
+    asks = [ask for suite, count in shares.items() for ask in demo_asks(suite, count, tokenizer)]
     best: dict[str, dict[str, Any]] = {}
-    texts_of: dict[str, Any] = {}
-    async with ways(options) as backends:
-        for _ in range(options.rounds):
-            for way, backend in backends.items():
-                row, texts_of[way] = await measure(backend, texts, options)
-                if way not in best or row["seconds"] < best[way]["seconds"]:
-                    best[way] = row
-    for way, row in best.items():
-        if "local" in texts_of:
-            same = (one == other for one, other in zip(texts_of[way], texts_of["local"], strict=True))
-            row["same_as_local"] = sum(same)
-    return {"prompts": len(texts), "at_once": options.at_once, "tool_ms": options.tool_ms, "ways": best}
+    told: dict[str, list[Done]] = {}
+    async with started_ways(options, options.model) as ways:
+        for _, (name, way) in itertools.product(range(options.rounds), ways.items()):
+            row, told[name] = await measure(way, asks, options.at_once, options.tool_ms / 1_000)
+            print(f"{name}: {row}", flush=True)
+            if name not in best or row["seconds"] < best[name]["seconds"]:
+                best[name] = row
+    for name, row in best.items():
+        if "local" in told:
+            pairs = zip(told[name], told["local"], strict=True)
+            row["same_as_local"] = sum(one.told == other.told for one, other in pairs)
+    return {"prompts": len(asks), "at_once": options.at_once, "tool_ms": options.tool_ms, "ways": best}
+
+
+Asked = list[tuple[Ask, Done]]
+
+
+async def same(options: argparse.Namespace) -> dict[str, Any]:
+    """The backend that is vLLM beside the local engine, and its counts."""
+    tokenizer = ByteLevelTokenizer.from_pretrained(options.model)
+    options.ways = ["inside", "local"]
+    async with started_ways(options, options.model) as ways:
+        inside, local = ways["inside"], ways["local"]
+
+        async def drawn(suites: Sequence[str], count: int, calls_end: Callable[[Done], bool], **fields: Any) -> Asked:
+            """The first ``count`` of ``suites`` whose calls end so in the local engine, and what it says to them."""
+            asks = [ask for suite in suites for ask in demo_asks(suite, 3 * count, tokenizer, **fields)]
+            _, done = await measure(local, asks, options.at_once, 0.0)
+            return [(ask, made) for ask, made in zip(asks, done, strict=True) if calls_end(made)][:count]
+
+        working = await drawn(("word problems", "dates"), 200, lambda made: bool(made.calls) and made.all_calls_worked)
+        failing = await drawn(("questions", "facts"), 50, lambda made: not made.all_calls_worked)
+        without = await drawn(("facts",), 50, lambda made: not made.calls, tools=())
+        asked = [*working, *failing, *without]
+        _, done = await measure(inside, [ask for ask, _ in asked], options.at_once, 0.0)
+        different = [ask for (ask, made), one in zip(asked, done, strict=True) if made.told != one.told]
+        worked = [ask for ask, made in working if not made.end.usage.rolled_back_tokens]
+        report = {
+            "prompts": {"calls work": len(working), "calls fail": len(failing), "no calls": len(without)},
+            "same": len(asked) - len(different),
+            "differences": [await first_difference(ask, inside, local) for ask in different],
+            "calls_that_work_alone": await cost_of_calls(inside, worked, options),
+        }
+    print(report)
+    return report
+
+
+async def first_difference(ask: Ask, inside: Way, local: Way) -> dict[str, Any]:
+    """Where two ways part, with the log probabilities that both give to both tokens. Of completions that are equal when
+    asked for alone: the smallest difference between a token and the second likeliest one."""
+    asked = Ask(ask.ids, ask.fields | {"logprobs": _LIKELY})
+    one, other = [await complete(completer_of(way, SlowTools()), asked) for way in (inside, local)]
+    for place, (mine, theirs) in enumerate(zip(one.top, other.top, strict=False)):
+        if mine[0] != theirs[0]:
+            of = {name: dict(top) for name, (_, top) in {"inside": mine, "local": theirs}.items()}
+            tokens = (mine[0], theirs[0])
+            return {"place": place, "tokens": tokens} | {
+                name: [likely.get(token) for token in tokens] for name, likely in of.items()
+            }
+    return {"smallest_difference": min(top[0][1] - top[1][1] for _, top in other.top if len(top) > 1)}
+
+
+async def cost_of_calls(inside: Way, asks: Sequence[Ask], options: argparse.Namespace) -> dict[str, Any]:
+    """By vLLM's own counts: sequences that were begun for ``asks``, whose calls all work, and tokens computed again."""
+    assert inside.counts is not None
+    before = inside.counts.sequences, inside.counts.hits
+    row, _ = await measure(inside, asks, options.at_once, 0.0)
+    hits = inside.counts.hits - before[1]
+    return {
+        "completions": len(asks),
+        "calls": row["calls"],
+        "vllm_sequences": inside.counts.sequences - before[0],
+        "prefilled_again": round(row["prefilled_again_a_call"] * row["calls"]) + hits,
+        "resume_ms": row["resume_ms"],
+        "resume_in_steps": row["resume_in_steps"],
+    }
+
+
+async def table(options: argparse.Namespace) -> dict[str, Any]:
+    """Rows of `measure` by cell."""
+    asked = {name: getattr(options, name) for name in ("tokens", "completions", "eager", "rounds")}
+    file = options.results / "vllm_pauses_table.json"
+    old = json.loads(file.read_text()) if file.exists() else {}
+    rows: dict[str, Any] = old["rows"] if old.get("asked") == asked else {}
+    report = {"asked": asked, "rows": rows}
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / "model"
+        random_caller(folder, options.model)
+        async with started_ways(options, folder) as ways:
+            for name, way in ways.items():  # the first requests compile what is compiled
+                await measure(way, calling_asks(folder, 8, 100, 8, name), 8, 0.0)
+            for clients, tool_ms, context in itertools.product(options.clients, options.tools_ms, options.contexts):
+                cell = f"{clients} clients, {tool_ms} ms, {context} tokens"
+                best: dict[str, Any] = {}
+                for turn, (name, way) in itertools.product(range(options.rounds), ways.items()):
+                    if f"{cell}, {name}" in rows:
+                        continue
+                    asks = calling_asks(
+                        folder, max(clients, options.completions), context, options.tokens, f"{cell} {turn}"
+                    )
+                    row, done = await measure(way, asks, clients, tool_ms / 1_000)
+                    row |= {"load": machine()["load average over a minute"]}
+                    row["same_text"] = hash(tuple(made.text for made in done))
+                    print(f"{cell}, {name}: {row}", flush=True)
+                    if name not in best or row["seconds"] < best[name]["seconds"]:
+                        best[name] = row
+                rows |= {f"{cell}, {name}": row for name, row in best.items()}
+                write_report("vllm_pauses_table", report, PACKAGES, options.results)
+    return report
+
+
+JOBS: Final[dict[str, Callable[[argparse.Namespace], Awaitable[dict[str, Any]]]]] = {
+    "speed": speed, "same": same, "table": table, "soak": soak
+}  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Prints the figures and writes benchmarks/results/vllm_pauses.json."""
+    """Prints the figures and writes them to benchmarks/results/; ends with status 1 if the soak found a fault."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("job", nargs="?", choices=JOBS, default="speed")
     parser.add_argument("--model", type=Path, default=Path("models/gptj-tools"))
     parser.add_argument("--length", type=int, default=1_024, help="tokens of a sequence at most")
-    parser.add_argument("--prompts", type=int, default=250)
-    parser.add_argument("--at-once", type=int, default=8)
-    parser.add_argument("--tool-ms", type=float, default=0.0)
-    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--prompts", type=int, help=f"of `speed` (by default {PROMPTS}) and `soak` ({COMPLETIONS})")
+    parser.add_argument("--at-once", type=int, default=8, help="of `speed` and `same`")
+    parser.add_argument("--tool-ms", type=float, default=0.0, help="of `speed`")
+    parser.add_argument("--rounds", type=int, default=2, help="of `speed` and `table`")
     parser.add_argument("--eager", action="store_true", help="vLLM without compiling the model, which takes minutes")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=["inside", "in front", "local"])
+    parser.add_argument("--clients", type=int, nargs="+", default=[1, 8, 32], help="of `table`, like all that follow")
+    parser.add_argument("--tools-ms", type=int, nargs="+", default=[0, 200])
+    parser.add_argument("--contexts", type=int, nargs="+", default=[100, 700], help="tokens of a prompt")
+    parser.add_argument("--tokens", type=int, default=32, help="that a completion makes")
+    parser.add_argument("--completions", type=int, default=8, help="of a cell at least; one a client at least")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
-    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
-    report = asyncio.run(run(options))
-    for way, row in report["ways"].items():
-        print(f"{way}: {row}")
-    print(f"written to {write_report('vllm_pauses', report, PACKAGES, options.results)}")
+    os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "2" if options.job == "table" else "1")
+    report = asyncio.run(JOBS[options.job](options))
+    print(f"written to {write_report(f'vllm_pauses_{options.job}', report, PACKAGES, options.results)}")
+    sys.exit(1 if report.get("faults") else 0)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from benchmarks.processes import Service
 from benchmarks.reports import processor_seconds
 
-_SAMPLE = re.compile(r"(?m)^(?:toolformer_)?([a-z0-9_]+(?:\{.*\})?) ([-+.0-9eE]+)$")
+_SAMPLE = re.compile(r"(?m)^(?:toolformer_)?([a-z0-9_:]+(?:\{.*\})?) ([-+.0-9eE]+)$")
 _SECONDS = 10.0
 
 

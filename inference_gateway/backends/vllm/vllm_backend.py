@@ -15,7 +15,7 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -101,10 +101,11 @@ class VllmBackend:
         dtype: str = "float32",
         reuse_prefixes: bool = True,
         model_name: str | None = None,
+        stat_loggers: Sequence[Callable[..., Any]] = (),
         **more: Any,
     ) -> VllmBackend:
         """Start vLLM on a checkpoint directory; takes minutes. ``max_model_len`` is capped by the model's positions.
-        ``more`` are arguments of vLLM's engine.
+        ``stat_loggers`` make vLLM's `StatLoggerBase`, which get its own counts; ``more`` are arguments of its engine.
 
         Raises:
             CheckpointError: if the vocabulary cannot be used.
@@ -127,7 +128,7 @@ class VllmBackend:
             disable_log_stats=True,
             **more,
         )
-        engine = AsyncLLM.from_engine_args(arguments)
+        engine = AsyncLLM.from_engine_args(arguments, stat_loggers=list(stat_loggers))
         vocabulary = CallVocabulary.of(tokenizer, end_ids)
         return cls(engine, tokenizer, vocabulary, limits, model_name or directory.name)
 
@@ -138,6 +139,8 @@ class VllmBackend:
         for session in [*self._waiting, *self._running, *self._paused]:
             session.finish("error", "the server is shutting down")
         await asyncio.gather(*self._closing, return_exceptions=True)
+        if self._engine.output_handler is not None:
+            self._engine.output_handler.cancel()  # it would log the end of vLLM's processes as `EngineDeadError`
         await asyncio.to_thread(self._engine.shutdown)
 
     def ready(self) -> bool:
