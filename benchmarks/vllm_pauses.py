@@ -68,15 +68,15 @@ async def same(options: argparse.Namespace) -> dict[str, Any]:
     async with started_ways(options, options.model) as ways:
         inside, local = ways["inside"], ways["local"]
 
-        async def drawn(suites: Sequence[str], count: int, calls_end: Callable[[Done], bool], **fields: Any) -> Asked:
-            """The first ``count`` of ``suites`` whose calls end so in the local engine, and what it says to them."""
-            asks = [ask for suite in suites for ask in demo_asks(suite, 3 * count, tokenizer, **fields)]
+        async def drawn(suite: str, count: int, wanted: Callable[[Done], bool], **fields: Any) -> Asked:
+            """The first ``count`` of ``suite`` of which the local engine makes what is wanted, and what it makes."""
+            asks = demo_asks(suite, 3 * count, tokenizer, **fields)
             _, done = await measure(local, asks, options.at_once, 0.0)
-            return [(ask, made) for ask, made in zip(asks, done, strict=True) if calls_end(made)][:count]
+            return [(ask, made) for ask, made in zip(asks, done, strict=True) if wanted(made)][:count]
 
-        working = await drawn(("word problems", "dates"), 200, lambda made: bool(made.calls) and made.all_calls_worked)
-        failing = await drawn(("questions", "facts"), 50, lambda made: not made.all_calls_worked)
-        without = await drawn(("facts",), 50, lambda made: not made.calls, tools=())
+        working = [pair for suite in ("word problems", "dates") for pair in await drawn(suite, 100, Done.called_well)]
+        failing = await drawn("questions", 50, lambda made: any(output is None for *_, output in made.calls))
+        without = await drawn("facts", 50, lambda made: not made.calls, tools=())
         asked = [*working, *failing, *without]
         _, done = await measure(inside, [ask for ask, _ in asked], options.at_once, 0.0)
         different = [ask for (ask, made), one in zip(asked, done, strict=True) if made.told != one.told]

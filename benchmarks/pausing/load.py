@@ -76,10 +76,9 @@ class Done:
         """What must be the same in all ways."""
         return self.text, self.calls, self.end.reason
 
-    @property
-    def all_calls_worked(self) -> bool:
-        """Whether no call failed."""
-        return all(output is not None for *_, output in self.calls)
+    def called_well(self) -> bool:
+        """Whether it called a tool, and no call failed."""
+        return bool(self.calls) and all(output is not None for *_, output in self.calls)
 
 
 def demo_asks(suite: str, count: int, tokenizer: ByteLevelTokenizer, **fields: Any) -> list[Ask]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import os
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vllm import AsyncEngineArgs
+from vllm.usage.usage_lib import UsageContext
 from vllm.v1.engine.async_llm import AsyncLLM
 
 from inference_gateway.backends.base import BackendBusy
@@ -125,10 +127,14 @@ class VllmBackend:
             async_scheduling=False,
             logits_processors=[_RULES],
             additional_config={END_IDS: sorted(end_ids)},
-            disable_log_stats=True,
             **more,
         )
-        engine = AsyncLLM.from_engine_args(arguments, stat_loggers=list(stat_loggers))
+        config = arguments.create_engine_config(UsageContext.ENGINE_CONTEXT)
+        if tensor_parallel == 1 and os.environ.get("VLLM_CPU_OMP_THREADS_BIND") == "nobind":
+            # On a CPU vLLM gives even one worker a process of its own, to bind its threads, and keeps a core busy with
+            # waiting for it. Where none are bound that is a core lost.
+            config.parallel_config.distributed_executor_backend = "uni"
+        engine = AsyncLLM.from_vllm_config(config, stat_loggers=list(stat_loggers), disable_log_stats=True)
         vocabulary = CallVocabulary.of(tokenizer, end_ids)
         return cls(engine, tokenizer, vocabulary, limits, model_name or directory.name)
 
