@@ -116,7 +116,7 @@ async def cost_of_calls(inside: Way, asks: Sequence[Ask], options: argparse.Name
         "completions": len(asks),
         "calls": row["calls"],
         "vllm_sequences": inside.counts.sequences - before[0],
-        "prefilled_again": round(row["prefilled_again_a_call"] * row["calls"]) + hits,
+        "prefilled_again": row["prefilled_again"] + hits,
         "resume_ms": row["resume_ms"],
         "resume_in_steps": row["resume_in_steps"],
     }
@@ -138,15 +138,16 @@ async def table(options: argparse.Namespace) -> dict[str, Any]:
             for clients, tool_ms, context in itertools.product(options.clients, options.tools_ms, options.contexts):
                 cell = f"{clients} clients, {tool_ms} ms, {context} tokens"
                 best: dict[str, Any] = {}
-                for turn, (name, way) in itertools.product(range(options.rounds), ways.items()):
-                    if f"{cell}, {name}" in rows:
-                        continue
+                texts: dict[int, list[str]] = {}
+                missing = {name: way for name, way in ways.items() if f"{cell}, {name}" not in rows}
+                for turn, (name, way) in itertools.product(range(options.rounds), missing.items()):
                     asks = calling_asks(
                         folder, max(clients, options.completions), context, options.tokens, f"{cell} {turn}"
                     )
                     row, done = await measure(way, asks, clients, tool_ms / 1_000)
-                    row |= {"load": machine()["load average over a minute"]}
-                    row["same_text"] = hash(tuple(made.text for made in done))
+                    first = texts.setdefault(turn, [made.text for made in done])
+                    row["same_as_first_way"] = sum(made.text == text for made, text in zip(done, first, strict=True))
+                    row["load"] = machine()["load average over a minute"]
                     print(f"{cell}, {name}: {row}", flush=True)
                     if name not in best or row["seconds"] < best[name]["seconds"]:
                         best[name] = row

@@ -92,7 +92,9 @@ async def complete(completer: Completer, ask: Ask) -> Done:
     """Ask, and read to the end."""
     began = time.perf_counter()
     wanted = {"tools": tuple(completer.registry.names()), "timeout": PATIENCE} | ask.fields
-    text, calls, end, top = "", [], None, []
+    text, end = "", None
+    calls: list[tuple[str, str, str | None]] = []
+    top: list[tuple[int, tuple[tuple[int, float], ...]]] = []
     async for event in completer.stream(CompletionRequest(ask.ids, **wanted)):
         match event:
             case TextDelta(text=more, tokens=tokens):
@@ -132,12 +134,13 @@ async def measure(
         needed = sum(len(ask.ids) for ask in asks) + sum(made.end.usage.spliced_tokens for made in done)
         again = (await way.prefilled() or 0) - prefilled - needed
     resumed, steps = ([one for times in way.times for one in getattr(times, kind)] for kind in ("resumed", "between"))
-    figures = {
+    figures: dict[str, Any] = {
         "seconds": round(seconds, 2),
         "completions_per_second": round(len(asks) / seconds, 2),
         "completion_ms": percentiles([made.seconds for made in done]),
         "calls": len(calls),
         "failed_calls": calls.count(None),
+        "prefilled_again": again,
         "prefilled_again_a_call": round(again / max(1, len(calls)), 1),
         "processor_seconds_a_completion": round(used / len(asks), 3),
     }

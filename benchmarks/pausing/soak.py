@@ -70,7 +70,8 @@ async def soak(options: argparse.Namespace) -> dict[str, Any]:
         for ask in demo_asks(suite, (options.prompts or COMPLETIONS) // 4, tokenizer, tool_timeout=_TOOL_SECONDS)
     ]
     rng.shuffle(asks)
-    completer, tally, gate = completer_of(Way(backend), TroubledTools(rng)), Counter[str](), asyncio.Semaphore(_AT_ONCE)
+    completer, tally = completer_of(Way(backend), TroubledTools(rng)), Counter[str]()
+    gate = asyncio.Semaphore(_AT_ONCE)
 
     async def one(ask: Ask) -> None:
         async with gate:

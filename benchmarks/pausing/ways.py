@@ -101,7 +101,8 @@ async def started_ways(options: argparse.Namespace, model: Path) -> AsyncIterato
     async with contextlib.AsyncExitStack() as stack:
         ways: dict[str, Way] = {}
         for name in options.ways:
-            counts, url = (VllmCounts() if name == "inside" else None), None
+            counts = VllmCounts() if name == "inside" else None
+            url: str | None = None
             settings: dict[str, Any] = {"model": model, "max_model_len": options.length}
             load: Callable[[], Backend] = partial(inside, model, options, counts)
             if name in ("in front", "nothing kept"):
