@@ -21,7 +21,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -156,7 +156,7 @@ async def table(options: argparse.Namespace) -> dict[str, Any]:
     return report
 
 
-JOBS: Final[dict[str, Callable[[argparse.Namespace], Awaitable[dict[str, Any]]]]] = {
+JOBS: Final[dict[str, Callable[[argparse.Namespace], Coroutine[Any, Any, dict[str, Any]]]]] = {
     "speed": speed, "same": same, "table": table, "soak": soak
 }  # fmt: skip
 

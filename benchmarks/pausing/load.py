@@ -91,7 +91,7 @@ def demo_asks(suite: str, count: int, tokenizer: ByteLevelTokenizer, **fields: A
 async def complete(completer: Completer, ask: Ask) -> Done:
     """Ask, and read to the end."""
     began = time.perf_counter()
-    wanted = {"tools": tuple(completer.registry.names()), "timeout": PATIENCE} | ask.fields
+    wanted: dict[str, Any] = {"tools": tuple(completer.registry.names()), "timeout": PATIENCE} | ask.fields
     text, end = "", None
     calls: list[tuple[str, str, str | None]] = []
     top: list[tuple[int, tuple[tuple[int, float], ...]]] = []

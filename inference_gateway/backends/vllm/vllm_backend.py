@@ -148,6 +148,7 @@ class VllmBackend:
         if self._engine.output_handler is not None:
             self._engine.output_handler.cancel()  # it would log the end of vLLM's processes as `EngineDeadError`
         await asyncio.to_thread(self._engine.shutdown)
+        self._engine.shutdown = lambda: None  # its `__del__` calls it once more, when modules are gone, and fails
 
     def ready(self) -> bool:
         return not self._engine.errored
