@@ -78,7 +78,8 @@ class Sampler:
             tokens, ranked = most_likely_and_rank(logits, self._starts)
         else:
             ranked = rank(logits, self._starts) if asking else []
-            self._change(rules, logits, sequences, special)
+            if special:
+                self._change(rules, logits, sequences, special)
             tokens = most_likely(logits)
         return {row: ranked[row][0] for row in asking if ranked[row][1] < rules[row].start_top_k}, tokens
 

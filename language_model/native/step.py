@@ -86,8 +86,8 @@ class NativeStep(Stepper):
         Raises:
             ValueError: if a token is not of the vocabulary.
         """
-        last = array("l", accumulate(map(len, ids)))
-        return self._extend(cache, rows, ids, array("l", (end - 1 for end in last)))
+        last = array("l", [end - 1 for end in accumulate(map(len, ids))])
+        return self._extend(cache, rows, ids, last)
 
     def extend_every(self, cache: KVCache, row: int, ids: Sequence[int]) -> Tensor:
         """As :meth:`GPTJ.extend_every`; there must be room in the row.
