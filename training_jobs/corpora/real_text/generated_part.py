@@ -33,9 +33,9 @@ def days(rng: random.Random) -> Iterator[str]:
 
 def foreign(rng: random.Random, pairs: Sequence[tuple[str, str, str]]) -> Iterator[str]:
     """Foreign sentences and words with their meaning, from (language, foreign text, English); most rows have several.
-    Without end."""
+    Without end, unless there are no pairs."""
     forms = PHRASES["foreign"]["text"]
-    while True:
+    while pairs:
         lines = []
         for _ in range(rng.choice((1, 2, 4))):
             language, text, english = rng.choice(pairs)
