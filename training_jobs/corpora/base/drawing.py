@@ -81,6 +81,19 @@ class CorpusText:
     kind: str
     parts: tuple[Part, ...]
 
+    @classmethod
+    def of(cls, text: str) -> CorpusText:
+        """A text alone, all of it learned."""
+        return cls("plain", (Shown(text),))
+
+    @property
+    def alone(self) -> str | None:
+        """The text, if there is nothing but one and no call."""
+        match self.parts:
+            case (Shown(text, (), True),):
+                return text
+        return None
+
 
 def rows(count: int, tools: Sequence[Tool], *, seed: int, calls: Calls = "half") -> Iterator[CorpusText]:
     """The first ``count`` rows of ``seed``. Each depends on the seed, its number, ``calls`` and the tools alone."""
@@ -88,7 +101,7 @@ def rows(count: int, tools: Sequence[Tool], *, seed: int, calls: Calls = "half")
         rng = random.Random(stable_hash("base", str(seed), str(number)))
         kind = rng.choices(tuple(KINDS), weights=tuple(KINDS.values()))[0]
         if kind == "plain":
-            yield CorpusText(kind, (Shown(article(number, seed=seed).text),))
+            yield CorpusText.of(article(number, seed=seed).text)
         elif kind == "heading":
             yield under_heading(rng, generated) if calls == "half" else _under_line(rng)
         else:
@@ -98,7 +111,7 @@ def rows(count: int, tools: Sequence[Tool], *, seed: int, calls: Calls = "half")
 def generated(rng: random.Random, tool: str | None) -> tuple[str, tuple[Truth, ...], datetime.date | None]:
     """Prose of the generated world."""
     families = dict(FAMILIES)
-    if tool in _KNOWN_BY:
+    if tool is not None and tool in _KNOWN_BY:
         families[_KNOWN_BY[tool]] *= _EMPHASIS
     return prose(rng, families)
 

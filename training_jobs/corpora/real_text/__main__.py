@@ -29,7 +29,7 @@ from tokenizers import Tokenizer
 
 from demo_world.splits import stable_hash
 from toolformer.tools import ToolRegistry
-from training_jobs.corpora.base.drawing import CorpusText, Shown, prompt_form, rows, under_heading
+from training_jobs.corpora.base.drawing import CorpusText, prompt_form, rows, under_heading
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
 from training_jobs.corpora.real_text import generated_part
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
@@ -96,7 +96,7 @@ class Corpus:
                 found = False
                 for text in SOURCES[source](self._sources, self._part, rng):
                     found = True
-                    yield CorpusText("plain", (Shown(text),))
+                    yield CorpusText.of(text)
                 if not found and self._part.held_out:
                     return  # a small source may have nothing there
                 if not found:
@@ -117,7 +117,7 @@ class Corpus:
             "days": lambda: generated_part.days(rng),
             "foreign": lambda: generated_part.foreign(rng, self._pairs),
         }
-        yield from (CorpusText("plain", (Shown(text),)) for text in texts[source]())
+        yield from map(CorpusText.of, texts[source]())
 
 
 def make(
@@ -173,21 +173,21 @@ class Encoder:
     def __init__(self, tokenizer: Tokenizer, registry: ToolRegistry, seed: int) -> None:
         self._tokenizer, self._seed = tokenizer, seed
         self._rows = RowEncoder(tokenizer, registry, said)
-        self._end: int = tokenizer.token_to_id(END_OF_TEXT)
+        self._end = tokenizer.get_vocab()[END_OF_TEXT]
 
     def encode(self, texts: Sequence[CorpusText]) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
         """Each closed by the end-of-text mark; half begin with it too, as texts that are scored do. Plain texts, which
         are most, are encoded side by side."""
-        plain = [one.parts[0].text if one.kind == "plain" else "" for one in texts]
-        batch = iter(self._tokenizer.encode_batch_fast(plain, add_special_tokens=False))
+        plain = [one.alone for one in texts]
+        encodings = self._tokenizer.encode_batch_fast([text or "" for text in plain], add_special_tokens=False)
         found = []
-        for one, encoding in zip(texts, batch, strict=True):
+        for one, text, encoding in zip(texts, plain, encodings, strict=True):
             begin = stable_hash("begin", str(self._seed), str(one.parts)) % 2 == 0
-            if one.kind == "plain":
+            if text is None:
+                ids, learned = self._rows.encode(one, begin=begin)
+            else:
                 ids = [self._end] * begin + encoding.ids + [self._end]
                 learned = [True] * len(ids)
-            else:
-                ids, learned = self._rows.encode(one, begin=begin)
             found.append((np.array(ids, dtype=np.int32), np.array(learned, dtype=bool)))
         return found
 
@@ -195,7 +195,7 @@ class Encoder:
 def _hold_out(corpus: Corpus, out: Path) -> None:
     """Write the beginning of each source's part that is not read, as JSON lines."""
     records = (
-        {"source": source, "text": text.parts[0].text}
+        {"source": source, "text": text.alone}
         for source in (*SOURCES, "foreign")
         for text in islice(corpus.texts(source), _HELD_OUT_TEXTS)
     )
