@@ -42,7 +42,7 @@ $(BIN)/uv: requirements.lock
 $(VENV)/.ready: $(BIN)/uv pyproject.toml
 	$(if $(filter cpu,$(TORCH)),$(PIP) --no-deps $$(grep -o '^torch==[^ ]*' requirements.lock))
 	@echo "installing the packages of requirements.lock into $(VENV)"
-	@$(call packages,$(if $(filter cuda,$(TORCH)),--cuda) base jobs dev lucene) $(call UV,$(VENV)) $(LOCKED) -
+	@$(call packages,$(if $(filter cuda,$(TORCH)),--cuda) base jobs ray dev lucene) $(call UV,$(VENV)) $(LOCKED) -
 	@echo "installing this checkout into $(VENV)"
 	@$(call UV,$(VENV)) --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -c 'import torch' || { echo "$$NO_TORCH" >&2; exit 1; }

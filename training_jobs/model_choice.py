@@ -7,12 +7,13 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from toolformer.model_files.digests import quick_digest
 from training_jobs.errors import StageError
+from training_jobs.runner.work import Needs
 from training_jobs.settings import positive
 
 Precision = Literal["float32", "bfloat16", "float16", "int8", "int4"]
@@ -36,6 +37,12 @@ class ModelChoice:
     threads: int = 1
     server: str | None = None
     served_as: str = ""
+    server_key: str | None = field(default=None, repr=False)
+
+    @property
+    def needs(self) -> Needs:
+        """What a worker with this model takes of a machine."""
+        return Needs(self.threads, gpus=int(self.server is None and self.device.startswith("cuda")))
 
     def settings(self) -> dict[str, Any]:
         """What the output depends on; paths and addresses have no part in it, what is there has.
@@ -109,9 +116,7 @@ class ModelChoice:
         try:
             config = json.loads((self.path / "config.json").read_bytes())
             positions = config.get("max_position_embeddings") or config["n_positions"]
-            settings = ServerSettings(
-                url, self.served_as, positions, config.get("bos_token_id"), os.environ.get(_KEY) or None
-            )
+            settings = ServerSettings(url, self.served_as, positions, config.get("bos_token_id"), self.server_key)
         except KeyError as error:
             raise StageError(
                 f"{self.path / 'config.json'}: {error}: is missing; it says how long texts may be"
@@ -141,4 +146,5 @@ def model_choice(options: argparse.Namespace) -> ModelChoice:
     served_as = options.served_as or str(options.model)
     local_rank = os.environ.get("LOCAL_RANK")  # torchrun sets it, and RANK and WORLD_SIZE, which make a shard of each
     device = f"cuda:{local_rank}" if options.device == "cuda" and local_rank else options.device
-    return ModelChoice(options.model, device, options.precision, options.threads, options.server, served_as)
+    key = os.environ.get(_KEY) or None
+    return ModelChoice(options.model, device, options.precision, options.threads, options.server, served_as, key)

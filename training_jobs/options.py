@@ -42,7 +42,10 @@ def stage_parser(module: str, description: str, examples: str) -> argparse.Argum
 def add_running(parser: argparse.ArgumentParser, *, chunk: int) -> None:
     """Options that say how a stage is run; but for ``--chunk`` they have no part in its output."""
     group = parser.add_argument_group("how it runs")
-    group.add_argument("--workers", type=positive, default=1, help="processes (1); the output's bytes are the same")
+    where = "local: here (default); ray: on the Ray of RAY_ADDRESS, or else this machine's own, with a shared folder"
+    group.add_argument("--on", choices=("local", "ray"), default="local", help=where)
+    workers = "processes (1; on ray as many as have room); the output's bytes are the same"
+    group.add_argument("--workers", type=positive, help=workers)
     group.add_argument("--rank", type=int, help="which of several machines this is, from 0; else from the environment")
     group.add_argument("--world-size", type=positive, help="of how many; they share the folder of the run")
     group.add_argument("--chunk", type=positive, default=chunk, help=f"documents done at a time ({chunk})")
@@ -50,9 +53,15 @@ def add_running(parser: argparse.ArgumentParser, *, chunk: int) -> None:
 
 
 def running(options: argparse.Namespace) -> Running:
-    """What `add_running`'s options say."""
-    shard = Shard.read(os.environ, options.rank, options.world_size)
-    return Running(options.workers, shard, options.restart, Console(stderr=True))
+    """What `add_running`'s options say.
+
+    Raises:
+        StageError: if they do not fit together.
+    """
+    shard, on_ray = Shard.read(os.environ, options.rank, options.world_size), options.on == "ray"
+    if on_ray and shard.world_size > 1:
+        raise StageError("--on ray shares the chunks out itself: give neither --rank nor --world-size (WORLD_SIZE)")
+    return Running(options.workers, shard, options.restart, on_ray, Console(stderr=True))
 
 
 def run_folder(options: argparse.Namespace) -> RunFolder:

@@ -20,7 +20,7 @@ from typing import Final, Literal
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.errors import StageError
 from training_jobs.runner.running import Stage
-from training_jobs.runner.work import Job
+from training_jobs.runner.work import Job, Needs
 
 WITH_CALLS: Final = "with_calls.jsonl"
 """C* in its folder."""
@@ -52,10 +52,19 @@ class RunFolder:
         chunk_documents: int,
         *,
         replaceable: bool = False,
+        needs: Needs | None = None,
     ) -> list[Stage]:
         """The stage ``name`` of each tool, whose job reads what the stage ``before`` wrote. See `Stage`."""
         return [
-            Stage(f"{name} {tool}", self.file(before, tool), self.target(name, tool), job, chunk_documents, replaceable)
+            Stage(
+                f"{name} {tool}",
+                self.file(before, tool),
+                self.target(name, tool),
+                job,
+                chunk_documents,
+                replaceable,
+                needs or Needs(),
+            )
             for tool, job in jobs.items()
         ]
 

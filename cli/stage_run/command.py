@@ -18,6 +18,7 @@ from cli.stage_run.programs import STAGES
 from toolformer.names import did_you_mean
 
 _UP: Final = "--up"
+_ON_RAY: Final = ("annotate", "execute", "filter", "merge")
 _ONLY_ON: Final = {"docker": ("compose", "project"), "k8s": ("kustomize", "context", "replace")}
 
 _DESCRIPTION: Final = """\
@@ -30,6 +31,7 @@ examples:
   toolformer jobs run annotate --run RUN --model models/base
   toolformer jobs run merge --on docker
   toolformer jobs run filter --on docker --run /runs/run --tau 0.5
+  toolformer jobs run annotate --on ray --run RUN --model models/base
   toolformer jobs run annotate --on k8s --context my-cluster
   toolformer jobs run annotate --on k8s --kustomize k8s/overlays/jobs-gpu --dry-run
 """
@@ -39,7 +41,7 @@ def make_parser() -> argparse.ArgumentParser:
     """The options that are not the stage's own."""
     parser = argparse.ArgumentParser(
         prog="toolformer jobs run",
-        usage="toolformer jobs run STAGE [--on local|docker|k8s] [--dry-run] [options] [the stage's own options]",
+        usage="toolformer jobs run STAGE [--on local|ray|docker|k8s] [--dry-run] [options] [the stage's own options]",
         description=_DESCRIPTION,
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -48,9 +50,10 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("stage", choices=STAGES, metavar="STAGE", help=", ".join(STAGES))
     parser.add_argument(
         "--on",
-        choices=("local", "docker", "k8s"),
+        choices=("local", "ray", "docker", "k8s"),
         default="local",
-        help="local: a process here (default); docker: a container beside the compose stack; k8s: a Job of the cluster",
+        help="local: a process here (default); ray: workers of a Ray cluster, or of this machine's own Ray; "
+        "docker: a container beside the compose stack; k8s: a Job of the cluster",
     )
     parser.add_argument("--dry-run", action="store_true", help="print what would be started, and start nothing")
     docker = parser.add_argument_group("--on docker")
@@ -77,7 +80,10 @@ def main(arguments: Sequence[str]) -> int:
         CommandError: the services do not start, or the stage cannot be started or was lost from sight.
         SystemExit: wrong options (2), or what the stages end with.
     """
-    of_a_stage = (arguments and arguments[0] in STAGES) or any(word.split("=")[0] == "--on" for word in arguments)
+    place = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    place.add_argument("--on")
+    options, others = place.parse_known_args(arguments)
+    of_a_stage = (others and others[0] in STAGES) or options.on not in (None, "ray")
     return _one_stage(arguments) if of_a_stage else _all_stages(arguments)
 
 
@@ -106,7 +112,11 @@ def _one_stage(arguments: Sequence[str]) -> int:
             if options.on != place and getattr(options, name):
                 parser.error(f"--{name} is for --on {place}")
     module = STAGES[options.stage]
-    if options.on == "local":
+    if options.on == "ray":
+        if options.stage not in _ON_RAY:
+            parser.error(f"{options.stage} does not run on ray; these do: {', '.join(_ON_RAY)}")
+        own += ["--on", "ray"] if options.stage != "merge" else []  # one pass over the files, here
+    if options.on in ("local", "ray"):
         if options.dry_run:
             print(shlex.join(["python", "-m", module, *own]))
             return 0

@@ -103,6 +103,11 @@ def pods(manifests: list[Manifest]) -> Iterator[Pod]:
         elif one["kind"] == "JobSet":
             for group in spec["replicatedJobs"]:
                 yield Pod(one, group["template"]["spec"]["template"])
+        elif one["kind"] == "RayJob":
+            cluster = spec["rayClusterSpec"]
+            yield from (
+                Pod(one, group["template"]) for group in [cluster["headGroupSpec"], *cluster["workerGroupSpecs"]]
+            )
 
 
 def of_kind(manifests: list[Manifest], kind: str) -> list[Manifest]:

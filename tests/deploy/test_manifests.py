@@ -65,7 +65,7 @@ def variables(manifests: list[Manifest]) -> None:
         elif pod.labels[COMPONENT] == "job":
             assert not unknown_variables(set(pod.environment), job_variables()), pod.name
             for container in pod.containers:
-                check_modules(container["args"])
+                check_modules(container.get("args") or [pod.owner["spec"]["entrypoint"]])
 
 
 def shards(manifests: list[Manifest]) -> None:
@@ -168,7 +168,7 @@ def ways(manifests: list[Manifest]) -> None:
         wanted = component in {"gateway", "job"} and kind in {"tool", "cache"}
         wanted |= (component, kind) == ("gateway", "model-server") or (evaluates and kind == "gateway")
         if kind == "job":
-            wanted = client.labels[NAME] == server.labels[NAME] == "finetune"
+            wanted = client.labels[NAME] == server.labels[NAME] and client.labels[NAME] in {"finetune", "ray"}
         if kind != "gateway" or evaluates:
             assert reaches(manifests, client, server, port) == wanted, f"{client.name} to {server.name}"
 
@@ -302,7 +302,7 @@ def test_a_gateway_that_runs_vllm_has_a_rank_and_shared_memory_for_its_gpus() ->
 
 
 VERSIONS: Final = sorted(set(utils.all_versions()), key=lambda version: [int(part) for part in version.split(".")])[-3:]
-OTHERS: Final = {"ServiceMonitor", "HTTPRoute", "JobSet"}
+OTHERS: Final = {"ServiceMonitor", "HTTPRoute", "JobSet", "RayJob"}
 """Kinds that operators bring along; Kubernetes has no schema of them, so they are checked by nobody here."""
 
 

@@ -107,4 +107,5 @@ def annotate_tools(
         StageError: if the model cannot be used, or a file is not what it should be.
     """
     jobs = {tool.name: AnnotateJob(model, tool, how, earlier_calls) for tool in tools}
-    return run_stages(folder.stages("corpus", "annotate", jobs, chunk_documents), running, KEEPING)
+    stages = folder.stages("corpus", "annotate", jobs, chunk_documents, needs=model.needs)
+    return run_stages(stages, running, KEEPING)

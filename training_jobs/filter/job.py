@@ -158,7 +158,7 @@ def score_tools(
         StageError: if the model cannot be used, or a file is not what it should be.
     """
     jobs = {tool.name: ScoreJob(model, tool, how) for tool in tools}
-    return run_stages(folder.stages("execute", "score", jobs, chunk_documents), running)
+    return run_stages(folder.stages("execute", "score", jobs, chunk_documents, needs=model.needs), running)
 
 
 def judge_tools(folder: RunFolder, tools: Sequence[Tool], running: Running, filtering: FilterSettings) -> bool:

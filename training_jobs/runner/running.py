@@ -20,11 +20,12 @@ from training_jobs.errors import StageError
 from training_jobs.nothing_kept import Keeping, check_kept
 from training_jobs.records import RecordError
 from training_jobs.runner.chunks import Plan, plan
+from training_jobs.runner.on_ray import in_ray
 from training_jobs.runner.parts import Parts
 from training_jobs.runner.pool import ChunkDone, in_processes, in_this_process
 from training_jobs.runner.progress import StageProgress
 from training_jobs.runner.ranks import Shard
-from training_jobs.runner.work import Job, Say
+from training_jobs.runner.work import Job, Needs, Say
 
 FORMAT: Final = 1
 """Goes up with a change after which half-done stages of before must not be gone on with."""
@@ -33,7 +34,8 @@ FORMAT: Final = 1
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What is done: ``job`` on ``source``, written to ``target``. ``name`` is for people, such as ``annotate QA``. A
-    ``replaceable`` output is made again for other input or settings; of others that is refused."""
+    ``replaceable`` output is made again for other input or settings; of others that is refused. ``needs`` are a
+    worker's, where Ray chooses its place."""
 
     name: str
     source: Path
@@ -41,15 +43,18 @@ class Stage:
     job: Job
     chunk_documents: int = 64
     replaceable: bool = False
+    needs: Needs = field(default_factory=Needs)
 
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """How: by so many processes (1: this one), which part of the chunks, from the beginning or not."""
+    """How: by so many processes, which part of the chunks, from the beginning or not, here or on Ray. By default the
+    processes are this one; on Ray, as many as have room."""
 
-    workers: int = 1
+    workers: int | None = None
     shard: Shard = field(default_factory=Shard)
     restart: bool = False
+    on_ray: bool = False
     console: Console = field(default_factory=lambda: Console(stderr=True))
 
 
@@ -113,10 +118,15 @@ def _do_missing(stage: Stage, running: Running, planned: Plan, parts: Parts) -> 
     with StageProgress(stage.name, total, completed, running.console) as progress, log.open("a") as notes:
         work = _Work(stage.job, planned, parts)
         events: Iterator[ChunkDone]
-        if running.workers == 1 or len(left) < 2:
-            events = in_this_process(work, left, progress.say) if left else iter(())
+        workers = min(running.workers or 1, len(left))
+        if not left:
+            events = iter(())
+        elif running.on_ray:
+            events = in_ray(work, left, running.workers, stage.needs, progress.say)
+        elif workers == 1:
+            events = in_this_process(work, left, progress.say)
         else:
-            events = in_processes(work, left, min(running.workers, len(left)), progress.say)
+            events = in_processes(work, left, workers, progress.say)
         for event in events:
             progress.advance(event.documents, event.counts)
             note = {"chunk": event.number, "documents": event.documents, **event.counts, **event.measured}

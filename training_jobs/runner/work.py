@@ -9,6 +9,15 @@ from typing import Any, Protocol
 
 from training_jobs.records import Record
 
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a worker takes of a machine while it works."""
+
+    processors: int = 1
+    gpus: int = 0
+
+
 Say = Callable[[str], None]
 """Tells people one line."""
 

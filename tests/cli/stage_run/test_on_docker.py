@@ -104,10 +104,27 @@ def test_a_container_that_does_not_stop_is_killed_by_a_second_ctrl_c(programs: P
 def test_a_stage_here_is_the_module_itself(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["filter", "--dry-run", "--tau", "0.5"]) == 0
     assert capsys.readouterr().out == "python -m training_jobs.filter --tau 0.5\n"
+    assert command.main(["filter", "--on", "ray", "--dry-run", "--workers", "4"]) == 0
+    assert capsys.readouterr().out == "python -m training_jobs.filter --workers 4 --on ray\n"
     with pytest.raises(SystemExit) as ended:
         command.main(["merge", "--run", "/nowhere/at/all"])
     assert ended.value.code == 1
     assert "run the stage that writes filter first" in capsys.readouterr().err
+
+
+def test_on_ray_runs_what_is_in_chunks(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        command.main(["finetune", "--on", "ray"])
+    assert ended.value.code == 2
+    assert "finetune does not run on ray; these do: annotate, execute, filter, merge" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:  # without a stage it is the whole pipeline
+        command.main(["x.jsonl", "--on", "ray", "--run", str(tmp_path), "--model", str(tmp_path)])
+    assert ended.value.code == 1
+    assert "holds no checkpoint" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        command.main(["x", "--on", "ray", "--run", "r", "--model", "m", "--rank", "0", "--world-size", "2"])
+    assert ended.value.code == 1
+    assert "--on ray shares the chunks out itself" in capsys.readouterr().err
 
 
 def test_options_of_another_place_are_reported(capsys: pytest.CaptureFixture[str]) -> None:

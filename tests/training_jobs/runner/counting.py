@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import signal
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -26,10 +28,11 @@ class Counted(Record):
 
 @dataclass(frozen=True, slots=True)
 class CountJob:
-    """``pause`` seconds a document; ``bad`` is the id of a document it cannot do."""
+    """``pause`` seconds a document; ``bad`` is the id of a document it cannot do, ``deadly`` of one that kills it."""
 
     pause: float = 0.0
     bad: str = ""
+    deadly: str = ""
 
     def settings(self) -> dict[str, Any]:
         return {"counts": "words"}
@@ -44,6 +47,8 @@ class CountJob:
         for where, line in lines:
             time.sleep(self.pause)
             document = Document.from_line(line, where)
+            if document.id == self.deadly:
+                os.kill(os.getpid(), signal.SIGKILL)
             if document.id == self.bad:
                 raise StageError(f"{where}: {document.id} cannot be counted")
             records.append(Counted(document.id, len(document.text.split())))
@@ -72,9 +77,11 @@ def count(
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Count slowly: the file of documents, the output, the number of workers."""
-    source, target, workers = arguments
+    """Count slowly: the file of documents, the output, the number of workers; or on Ray, with a bad document and a
+    deadly one."""
+    source, target, workers, *on_ray = arguments
+    how: dict[str, Any] = {"on_ray": True, "console": Console()} if on_ray else {}
     try:
-        count(Path(source), Path(target), job=CountJob(pause=0.004), workers=int(workers))
+        count(Path(source), Path(target), job=CountJob(0.004, *on_ray), workers=int(workers), **how)
     except StageError as trouble:
         sys.exit(str(trouble))

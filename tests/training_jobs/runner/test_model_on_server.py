@@ -25,7 +25,6 @@ QUIET = Running(console=Console(quiet=True))
 
 @pytest.mark.slow
 def test_a_server_proposes_and_scores_as_the_model_at_hand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TOOLFORMER_MODEL_SERVER_API_KEY", "secret")
     monkeypatch.setattr("language_model.bulk.server.time.sleep", lambda seconds: None)
     write_model(tmp_path / "model")
     write_corpus(tmp_path / "run", 6)
@@ -34,7 +33,7 @@ def test_a_server_proposes_and_scores_as_the_model_at_hand(tmp_path: Path, monke
     for name in ("config.json", "tokenizer.json"):  # no weights
         shutil.copyfile(tmp_path / "model" / name, tmp_path / "told" / name)
     with vllm_server(calling_model(small_tokenizer(), 0), small_tokenizer()) as state:
-        there = ModelChoice(tmp_path / "told", server=state.url, served_as="m")
+        there = ModelChoice(tmp_path / "told", server=state.url, served_as="m", server_key="secret")
         assert annotate_tools(folder, [CALLS], QUIET, there, AnnotateSettings())
         annotated = folder.file("annotate", "A").read_text(encoding="utf-8")
         assert '"input":' in annotated

@@ -198,4 +198,7 @@ def test_under_torchrun_each_process_has_its_own_gpu_and_shard(monkeypatch: pyte
         monkeypatch.setenv(name, value)
     for given, device in (("cuda", "cuda:3"), ("cuda:0", "cuda:0"), ("cpu", "cpu")):
         assert model_choice(parser.parse_args(["--model", "M", "--device", given])).device == device
+    monkeypatch.setenv("TOOLFORMER_MODEL_SERVER_API_KEY", "secret")
+    chosen = model_choice(parser.parse_args(["--model", "M", "--server", "http://127.0.0.1:1"]))
+    assert (chosen.server_key, "secret" in repr(chosen)) == ("secret", False)
     assert Shard.read(os.environ) == Shard(11, 16)
