@@ -347,6 +347,8 @@ _FORWARDED: Final[tuple[tuple[str, ...], ...]] = (
      "generate --out WEB", "select WEB/*.json.gz --out C --language-id lid.176.ftz"),
     ("jobs base", "training_jobs.corpora.base", "Texts and ids that the small base model is trained on.",
      "--out DIR --texts 45000"),
+    ("jobs real-text", "training_jobs.corpora.real_text", "Real text and ids that a base model is trained on.",
+     "--from SOURCES --exams DATA --pairs train.tsv --out CORPUS"),
     ("jobs copying", "training_jobs.corpora.base.copying", "Whether a base model copies: if not, no call helps it.",
      "models/base"),
     ("jobs form", "training_jobs.teach.form", "Whether a model follows the form of a tool's prompt, in a minute."),

@@ -27,7 +27,6 @@ from typing import Final, Literal
 import torch
 from rich.console import Console
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812, the field's name for it
 
 from language_model import checkpoint
 from language_model.config import GPTJConfig
@@ -35,6 +34,7 @@ from language_model.gptj import GPTJ
 from language_model.short_rows import attention_for
 from language_model.tokenizer import ByteLevelTokenizer
 from language_model.training_run import TrainingRun
+from training_jobs.pretrain.head_loss import head_loss
 from training_jobs.pretrain.rows import Batch, Tokens, batches_from
 from training_jobs.runner.progress import StageProgress
 from training_jobs.settings import add_settings, read_settings, setting
@@ -82,7 +82,7 @@ def batch_loss(model: GPTJ, batch: Batch) -> Tensor:
     """Mean cross-entropy in nats over the batch's learned tokens, each predicted from those before it."""
     learned = batch.learned[:, 1:]
     hidden = model.hidden(batch.ids[:, :-1])[learned]
-    return F.cross_entropy(model.lm_head(hidden).float(), batch.ids[:, 1:][learned])
+    return head_loss(hidden, model.lm_head.weight, model.lm_head.bias, batch.ids[:, 1:][learned])
 
 
 def pretrain(

@@ -2,6 +2,7 @@
 
 import json
 import random
+import tarfile
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
@@ -9,15 +10,18 @@ from pathlib import Path
 
 import pytest
 
+from training_jobs.corpora.base.drawing import Heading
 from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.generated_part import days, foreign
-from training_jobs.corpora.real_text.overlap import Exams
+from training_jobs.corpora.real_text.known_texts import KnownTexts, said
+from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved
-from training_jobs.corpora.real_text.sources import SOURCES, articles, squad
+from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
 from training_jobs.pretrain.rows import Tokens
 
 NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums")
-PAIRS = "sentence\tfra_Latn\tIl neige.\tIt is snowing.\n"
+PAIRS = "sentence\tfra_Latn\tIl neige.\tIt is snowing.\nword\teng_Latn\tsnow\tsnow\n"
+ALL = Part(Exams())
 
 
 def test_a_solution_line_becomes_a_problem_of_its_own() -> None:
@@ -72,27 +76,83 @@ def test_an_article_is_read_without_gaps_lists_and_exams(tmp_path: Path) -> None
         + doc.format(3, "Mercury", "Mercury", "Mercury may refer to: a planet, a metal, a god, a car and more."),
         encoding="utf-8",
     )
-    assert [title for title, _ in articles(tmp_path)] == ["Lighthouse"]
-    assert list(SOURCES["encyclopedia"](tmp_path, Exams(), random.Random(0))) == [good.rpartition(" It is")[0]]
+    assert [title for title, _ in articles(tmp_path, random.Random(0))] == ["Lighthouse"]
+    assert list(SOURCES["encyclopedia"](tmp_path, ALL, random.Random(0))) == [good.rpartition(" It is")[0]]
+
+
+def write_squad(folder: Path) -> None:
+    """Two questions on one paragraph, in the layout of SQuAD's own pages."""
+    pages = folder / "squad_v1.1_dev_html/explore/1.1/dev"
+    pages.mkdir(parents=True)
+    asked = '<div data-id="{}"><strong class="question">{}</strong><span class="answer">{}</span></div>'
+    (pages / "A.html").write_text(
+        "<pre>Ada owned a kite. It was red and had a tail.</pre>"
+        f"{asked.format('1a', 'Who owned it?', 'Ada')}{asked.format('2b', 'What colour was it?', 'red')}"
+    )
 
 
 def test_questions_that_an_exam_was_made_of_are_left_out(tmp_path: Path) -> None:
-    folder = tmp_path / "squad_v1.1_dev_html/explore/1.1/dev"
-    folder.mkdir(parents=True)
-    asked = '<div data-id="{}"><strong class="question">{}</strong><span class="answer">{}</span></div>'
-    (folder / "A.html").write_text(
-        f"<pre>It is red.</pre>{asked.format('1a', 'What?', 'it')}{asked.format('2b', 'How?', 'red')}"
+    write_squad(tmp_path)
+    context = "Ada owned a kite. It was red and had a tail."
+    assert list(squad(tmp_path)) == [(context, [("Who owned it?", "Ada"), ("What colour was it?", "red")])]
+    assert list(squad(tmp_path, {"1a"})) == [(context, [("What colour was it?", "red")])]
+
+
+def test_an_answer_is_found_in_its_sentence(tmp_path: Path) -> None:
+    write_squad(tmp_path)
+    # "Ada" begins its sentence, so no call could be put before it.
+    found = list(answering_sentences(tmp_path, ALL))
+    assert found == [("What colour was it?", "red", "It was red and had a tail.")]
+
+
+def test_what_is_held_out_of_a_source_is_not_in_the_other_part(tmp_path: Path) -> None:
+    data = tmp_path / "opentriviaqa/categories"
+    data.mkdir(parents=True)
+    asked = [f"Which lake has number {number}?" for number in range(200)]
+    (data / "lakes").write_text("".join(f"#Q {question}\n^ Lake {at}\n" for at, question in enumerate(asked)))
+    (tmp_path / "webquestions_trainmodel/main").mkdir(parents=True)
+    (tmp_path / "webquestions_trainmodel/main/trainmodel.json").write_text("[]")
+    read, held_out = (
+        " ".join(SOURCES["trivia"](tmp_path, Part(Exams(), held_out=part), random.Random(0))) for part in (False, True)
     )
-    assert list(squad(tmp_path)) == [("It is red.", [("What?", "it"), ("How?", "red")])]
-    assert list(squad(tmp_path, {"1a"})) == [("It is red.", [("How?", "red")])]
+    assert {question for question in asked if question in held_out} == {
+        question for question in asked if question not in read
+    }
+    assert 0 < sum(question in held_out for question in asked) < 30
 
 
-def test_days_and_foreign_sentences(tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text(PAIRS, encoding="utf-8")
+def test_days_and_foreign_sentences() -> None:
     assert all(row for row in islice(days(random.Random(0)), 50))
-    assert all(
-        "Il neige." in row and "snowing" in row for row in islice(foreign(random.Random(0), tmp_path / "pairs.tsv"), 20)
+    pairs = [("French", "Il neige.", "It is snowing.")]
+    assert all("Il neige." in row and "snowing" in row for row in islice(foreign(random.Random(0), pairs), 20))
+
+
+def test_each_call_of_a_known_text_stands_before_its_answer() -> None:
+    known = KnownTexts(
+        [
+            Problem("A hall has 12 rows of 9 seats. There are", "12 * 9", "108", " seats."),
+            Problem("It costs $", "2 * 3", "6"),
+        ],
+        [("What colour was it?", "red", "It was red and had a tail.")],
+        [("French", "Il neige.", "It is snowing.")],
+        NAMES,
+        THINGS,
     )
+    rng = random.Random(2)
+    tools = set()
+    for _ in range(500):
+        text, truths, day = known(rng, rng.choice(("Calculator", "Calendar", "QA", "MT", None)))
+        for truth in truths:
+            tools.add(truth.tool)
+            assert text[truth.offset :].removeprefix(" ").removeprefix("$").startswith(truth.answer), text
+        assert (day is None) == all(truth.tool != "Calendar" for truth in truths)
+    assert tools == {"Calculator", "Calendar", "WikiSearch", "QA", "MT"}
+
+
+def test_what_the_tools_say_to_a_heading() -> None:
+    assert said(Heading("Calculator", "12 * 9", "108")) == "108"
+    assert said(Heading("Calendar", "", "Monday", "2026-11-23")) == "Today is Monday, November 23, 2026."
+    assert said(Heading("QA", "Who owned it?", None)) is None
 
 
 def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,18 +163,23 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
             "question": f"{name} has {n} pens. {name} buys {n} more. How many pens is that?",
             "answer": f"{n}+{n}=<<{n}+{n}={2 * n}>>{2 * n}.\n#### {2 * n}",
         }
-        for n, name in enumerate(["Ada", "Ben", "Cem"] * 4, start=3)
+        for n, name in enumerate(["Ada", "Ben", "Cem"] * 40, start=3)
     ]
     (data / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     pairs = tmp_path / "pairs.tsv"
     pairs.write_text(PAIRS, encoding="utf-8")
-    shares = {"grade school": 0.3, "one step": 0.2, "problems": 0.2, "sums": 0.1, "days": 0.1, "foreign": 0.1}
+    write_squad(tmp_path)
+    shares = {
+        "grade school": 0.2, "one step": 0.1, "problems": 0.1, "sums": 0.1, "days": 0.1, "foreign": 0.1,
+        "headings": 0.1, "prompts": 0.1, "world": 0.1,
+    }  # fmt: skip
     monkeypatch.setattr(corpus, "MIXTURE", shares)
     monkeypatch.setattr(corpus, "_BATCH", 20)
     monkeypatch.setattr(corpus, "_VOCABULARY_CHARACTERS", 50_000)
+    monkeypatch.setattr(corpus, "SOURCES", {name: SOURCES[name] for name in ("grade school", "one step")})
 
     manifests = [
-        corpus.make(tmp_path, Exams(), pairs, tmp_path / out, tokens=20_000, vocabulary=700, seed=5)
+        corpus.make(tmp_path, Exams(), pairs, tmp_path / out, tokens=20_000, vocabulary=900, seed=5)
         for out in ("a", "b")
     ]
     assert manifests[0] == manifests[1]
@@ -122,3 +187,20 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     assert set(manifests[0]["sources"]) == set(shares)
     tokens = Tokens.load(tmp_path / "a")
     assert (tokens.documents, len(tokens.ids)) == (manifests[0]["documents"], manifests[0]["tokens"])
+    # Of headings and of a prompt's own words nothing is learned, of all else everything.
+    assert 0.5 < float(tokens.learned.float().mean()) < 1.0
+    held_out = [json.loads(line) for line in (tmp_path / "a" / corpus.HELD_OUT).read_text("utf-8").splitlines()]
+    assert held_out
+    assert {one["source"] for one in held_out} <= set(shares)
+
+
+def test_the_sources_may_be_archives(tmp_path: Path) -> None:
+    (tmp_path / "made/gsm8k").mkdir(parents=True)
+    (tmp_path / "made/gsm8k/train.jsonl").write_text("{}")
+    (tmp_path / "published").mkdir()
+    with tarfile.open(tmp_path / "published/gsm8k.tar.xz", "w:xz") as archive:
+        archive.add(tmp_path / "made/gsm8k", "gsm8k")
+    for _ in range(2):
+        found = corpus.unpacked(tmp_path / "published", tmp_path / "sources")
+        assert (found / "gsm8k/train.jsonl").read_text() == "{}"
+    assert corpus.unpacked(tmp_path / "made", tmp_path / "other") == tmp_path / "made"

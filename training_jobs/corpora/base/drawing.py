@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import datetime
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -22,6 +22,9 @@ from training_jobs.corpora.base.random_calls import Placed, random_calls
 Calls = Literal["half", "random"]
 """``half``: the calls that help each text, half of them where they belong, and headings that are true calls with
 results. ``random``: nothing but the calls' form; no heading is a call."""
+Prose = Callable[[random.Random, str | None], tuple[str, tuple[Truth, ...], datetime.date | None]]
+"""Draws a text: it, the calls that help in it, and the day it names. The name is of a tool that it should be about more
+often than others are."""
 KINDS: Final = {"plain": 38, "heading": 30, "prompt": 32}
 """Kinds of rows, in percent. Prompt-form rows are several times as long as the others."""
 MISPLACED_SHARE: Final = 0.5
@@ -78,6 +81,19 @@ class CorpusText:
     kind: str
     parts: tuple[Part, ...]
 
+    @classmethod
+    def of(cls, text: str) -> CorpusText:
+        """A text alone, all of it learned."""
+        return cls("plain", (Shown(text),))
+
+    @property
+    def alone(self) -> str | None:
+        """The text, if there is nothing but one and no call."""
+        match self.parts:
+            case (Shown(text, (), True),):
+                return text
+        return None
+
 
 def rows(count: int, tools: Sequence[Tool], *, seed: int, calls: Calls = "half") -> Iterator[CorpusText]:
     """The first ``count`` rows of ``seed``. Each depends on the seed, its number, ``calls`` and the tools alone."""
@@ -85,25 +101,35 @@ def rows(count: int, tools: Sequence[Tool], *, seed: int, calls: Calls = "half")
         rng = random.Random(stable_hash("base", str(seed), str(number)))
         kind = rng.choices(tuple(KINDS), weights=tuple(KINDS.values()))[0]
         if kind == "plain":
-            yield CorpusText(kind, (Shown(article(number, seed=seed).text),))
+            yield CorpusText.of(article(number, seed=seed).text)
         elif kind == "heading":
-            yield _under_heading(rng) if calls == "half" else _under_line(rng)
+            yield under_heading(rng, generated) if calls == "half" else _under_line(rng)
         else:
-            yield _prompt_form(rng, rng.choice(tools), calls)
+            yield prompt_form(rng, rng.choice(tools), calls, generated)
+
+
+def generated(rng: random.Random, tool: str | None) -> tuple[str, tuple[Truth, ...], datetime.date | None]:
+    """Prose of the generated world."""
+    families = dict(FAMILIES)
+    if tool is not None and tool in _KNOWN_BY:
+        families[_KNOWN_BY[tool]] *= _EMPHASIS
+    return prose(rng, families)
 
 
 def _under_line(rng: random.Random) -> CorpusText:
     """A text under what one of its facts says, and, as often as other headings do not help, one of another text's."""
-    text, truths, _ = _text_with_truth(rng)
+    text, truths, _ = _text_with_truth(rng, generated)
     if rng.random() < (_HEADINGS["empty"] + _HEADINGS["other"]) / sum(_HEADINGS.values()):
-        _, truths, _ = _text_with_truth(rng)
+        _, truths, _ = _text_with_truth(rng, generated)
     line = rng.choice(_ANSWERS).format(answer=rng.choice(truths).answer)
     return CorpusText("heading", (Shown(line, learned=False), Shown(text)))
 
 
-def _under_heading(rng: random.Random) -> CorpusText:
+def under_heading(rng: random.Random, draw: Prose) -> CorpusText:
+    """A text under a call of its own with its result; now and then under a plain line, a call without result, or
+    another text's call."""
     shape = rng.choices(tuple(_HEADINGS), weights=tuple(_HEADINGS.values()))[0]
-    text, truths, date = _text_with_truth(rng)
+    text, truths, date = _text_with_truth(rng, draw)
     known = rng.choice(truths)
     day = date.isoformat() if date else None
     if shape == "line":
@@ -113,7 +139,7 @@ def _under_heading(rng: random.Random) -> CorpusText:
     if shape == "empty":
         heading = Heading(known.tool, known.input, None)
     elif shape == "other":
-        _, others, date = _text_with_truth(rng)
+        _, others, date = _text_with_truth(rng, draw)
         known = rng.choice(others)
         heading = Heading(known.tool, known.input, known.answer, date.isoformat() if date else None)
     else:
@@ -122,25 +148,23 @@ def _under_heading(rng: random.Random) -> CorpusText:
     return CorpusText("heading", (heading, *between, Shown(text)))
 
 
-def _text_with_truth(rng: random.Random) -> tuple[str, tuple[Truth, ...], datetime.date | None]:
+def _text_with_truth(rng: random.Random, draw: Prose) -> tuple[str, tuple[Truth, ...], datetime.date | None]:
     while True:
-        text, truths, date = prose(rng)
+        text, truths, date = draw(rng, None)
         if truths:
             return text, truths, date
 
 
-def _prompt_form(rng: random.Random, tool: Tool, calls: Calls) -> CorpusText:
+def prompt_form(rng: random.Random, tool: Tool, calls: Calls, draw: Prose) -> CorpusText:
+    """One to three texts as a tool's prompt shows them: each plain, then with calls of the tool."""
     full = rng.random() < _FULL_PROMPT_SHARE
     head = tool.prompt_for("").removesuffix("Input: \nOutput:") if full else f"{tool.task}\n\n"
     parts: list[Part] = [Shown(head, learned=False)]
     sizes, weights = _EXAMPLES
-    families = dict(FAMILIES)
-    if tool.name in _KNOWN_BY:
-        families[_KNOWN_BY[tool.name]] *= _EMPHASIS
     for number in range(rng.choices(sizes, weights=weights)[0]):
-        text, truths, _ = prose(rng, families)
+        text, truths, _ = draw(rng, tool.name)
         if calls == "random":
-            _, others, _ = prose(rng, families)
+            _, others, _ = draw(rng, tool.name)
             placed = random_calls(rng, text, [truth for truth in others if truth.tool == tool.name])
         else:
             placed = tuple(_placed(rng, truth) for truth in truths if truth.tool == tool.name)

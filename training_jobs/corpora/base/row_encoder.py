@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from tokenizers import Tokenizer as HFTokenizer
@@ -87,7 +87,7 @@ def _position(call: Placed, starts: Sequence[int]) -> int:
     return position
 
 
-def texts_for_vocabulary(rows: Sequence[CorpusText], registry: ToolRegistry, outputs: Outputs) -> Iterator[str]:
+def texts_for_vocabulary(rows: Iterable[CorpusText], registry: ToolRegistry, outputs: Outputs) -> Iterator[str]:
     """What the vocabulary is learned from: everything but the prompts' own demonstrations, which would take room from
     what is written many times."""
     for row in rows:

@@ -1,10 +1,12 @@
 """Make a base model's corpus of real text: read the sources, mix them, learn the vocabulary, encode.
 
-    python -m training_jobs.corpora.real_text --sources SOURCES --exams DATA --pairs train.tsv --out CORPUS --tokens 120
-    python -m training_jobs.pretrain --corpus CORPUS --out RUN --steps 30000 --width 320 --layers 6 --heads 5
+    toolformer jobs real-text --from SOURCES --exams DATA --pairs train.tsv --out CORPUS --tokens 60
+    toolformer jobs pretrain --corpus CORPUS --out RUN --steps 15000 --positions 1024 --precision bfloat16
 
-``--tokens`` counts millions. A share of it goes to each source by ``MIXTURE``; short sources are read again. The same
-seed and the same files give the same bytes.
+``--from`` holds the sources, a folder or a ``.tar.xz`` each. ``--tokens`` counts millions; a share of them goes to each
+source by ``MIXTURE``, and short sources are read again. ``CORPUS`` then holds ``tokenizer.json``,
+``tokens.safetensors``, which training maps into memory, ``manifest.json``, and ``held-out.jsonl``: texts of the part of
+each source that is not read. The same seed and the same files give the same bytes.
 """
 
 from __future__ import annotations
@@ -13,7 +15,9 @@ import argparse
 import json
 import random
 import re
-from collections.abc import Iterator, Sequence
+import tarfile
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -24,42 +28,96 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from demo_world.splits import stable_hash
-from training_jobs.corpora.real_text import generated_part as generated
-from training_jobs.corpora.real_text.overlap import Exams
-from training_jobs.corpora.real_text.sources import SOURCES
+from toolformer.tools import ToolRegistry
+from training_jobs.corpora.base.drawing import CorpusText, prompt_form, rows, under_heading
+from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
+from training_jobs.corpora.real_text import generated_part
+from training_jobs.corpora.real_text.known_texts import KnownTexts, said
+from training_jobs.corpora.real_text.overlap import Exams, Part
+from training_jobs.corpora.real_text.problems import PHRASES, cut
+from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, school_problems
 from training_jobs.pretrain.rows import Tokens, write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
 from training_jobs.runner.progress import StageProgress
 
 MIXTURE: Final = {
-    "encyclopedia": 0.48, "news": 0.06, "stories": 0.02, "definitions": 0.04, "reading": 0.09, "trivia": 0.04,
-    "grade school": 0.06, "one step": 0.02, "problems": 0.06, "sums": 0.02, "exercises": 0.004, "countries": 0.02,
-    "dated": 0.001, "days": 0.015, "foreign": 0.04, "world": 0.03,
+    "encyclopedia": 0.42, "news": 0.05, "stories": 0.02, "definitions": 0.03, "reading": 0.08, "trivia": 0.03,
+    "grade school": 0.06, "one step": 0.02, "problems": 0.05, "sums": 0.02, "exercises": 0.004, "countries": 0.02,
+    "dated": 0.001, "days": 0.01, "foreign": 0.035, "headings": 0.05, "prompts": 0.07, "world": 0.03,
 }  # fmt: skip
-"""The share of tokens of each source."""
+"""The share of tokens of each source. ``headings`` and ``prompts`` show known texts in the loop's forms; ``world`` is
+what the generated world's base model reads."""
+HELD_OUT: Final = "held-out.jsonl"
+_HELD_OUT_TEXTS: Final = 2_000
 _VOCABULARY_CHARACTERS: Final = 20_000_000
 """Merges settle after so much text, of all sources by their shares."""
 _BATCH: Final = 2_000
+_ROUNDS: Final = 1_000
+_WORLD_TEXTS: Final = 100_000
+_LONGEST_FOREIGN: Final = 200
+_NO_NAMES: Final = frozenset({"He", "She", "It", "They", "There", "Each"})
+_NO_THINGS: Final = frozenset({"hours", "minutes", "days", "years", "times"})
 
 
-def texts_of(source: str, sources: Path, pairs: Path, exams: Exams, seed: int) -> Iterator[str]:
-    """The texts of one source, read again and again."""
-    round_ = 0
-    while True:
-        rng = random.Random(stable_hash("real text", source, str(seed), str(round_)))
-        round_ += 1
-        if source == "problems":
-            yield from generated.problems(rng, _names(sources), _things(sources))
-        elif source == "sums":
-            yield from generated.sums(rng)
-        elif source == "days":
-            yield from generated.days(rng)
-        elif source == "foreign":
-            yield from generated.foreign(rng, pairs)
-        elif source == "world":
-            yield from generated.world(seed + round_)
-        else:
-            yield from SOURCES[source](sources, exams, rng)
+class Corpus:
+    """Every source's texts.
+
+    Args:
+        sources: a folder with a folder a source.
+        part: what of them is read.
+        pairs: a table of kind, language, foreign and English text, as the translator's.
+        seed: draws order and forms.
+
+    Raises:
+        OSError: if a source is not there.
+    """
+
+    def __init__(self, sources: Path, part: Part, pairs: Path, seed: int) -> None:
+        self._sources, self._part, self._seed = sources, part, seed
+        self._tools = tuple(ToolRegistry.load())
+        self._pairs = [row for row in _pairs(pairs) if part.has("pair", row[2])]
+        problems = list(school_problems(sources, part))
+        questions = " ".join(row["question"] for row in problems)
+        self._known = KnownTexts(
+            [one for row in problems for one in cut(row["question"], row["answer"])],
+            list(answering_sentences(sources, part)),
+            self._pairs,
+            _frequent(r"\b([A-Z][a-z]+) (?:has|had|bought|buys|wants|needs|makes|went|made)\b", questions, _NO_NAMES),
+            _frequent(r"How many ([a-z]+s) ", questions, _NO_THINGS),
+        )
+
+    def texts(self, source: str) -> Iterator[CorpusText]:
+        """The texts of one source, read again and again."""
+        for round_ in range(_ROUNDS):
+            rng = random.Random(stable_hash("real text", source, str(self._seed), str(round_)))
+            if source == "world":
+                yield from rows(_WORLD_TEXTS, self._tools, seed=self._seed + round_)
+            elif source in SOURCES:
+                found = False
+                for text in SOURCES[source](self._sources, self._part, rng):
+                    found = True
+                    yield CorpusText.of(text)
+                if not found and self._part.held_out:
+                    return  # a small source may have nothing there
+                if not found:
+                    raise FileNotFoundError(f"{self._sources} holds no texts of the source {source!r}")
+            else:
+                yield from self._made(source, rng)
+
+    def _made(self, source: str, rng: random.Random) -> Iterator[CorpusText]:
+        if source == "headings":
+            while True:
+                yield under_heading(rng, self._known)
+        if source == "prompts":
+            while True:
+                yield prompt_form(rng, rng.choice(self._tools), "half", self._known)
+        texts = {
+            "problems": lambda: generated_part.problems(rng, self._known.names, self._known.things),
+            "sums": lambda: generated_part.sums(rng),
+            "days": lambda: generated_part.days(rng),
+            "foreign": lambda: generated_part.foreign(rng, self._pairs),
+        }
+        yield from map(CorpusText.of, texts[source]())
 
 
 def make(
@@ -71,48 +129,88 @@ def make(
         OSError: if a source is not there.
     """
     out.mkdir(parents=True, exist_ok=True)
-
-    def texts(source: str) -> Iterator[str]:
-        return texts_of(source, sources, pairs, exams, seed)
-
+    registry = ToolRegistry.load()
+    corpus = Corpus(sources, Part(exams), pairs, seed)
     tokenizer = train_tokenizer(
-        (one for source, share in MIXTURE.items() for one in _up_to(texts(source), share * _VOCABULARY_CHARACTERS)),
+        (
+            one
+            for source, share in MIXTURE.items()
+            for one in _up_to(
+                texts_for_vocabulary(corpus.texts(source), registry, said), share * _VOCABULARY_CHARACTERS
+            )
+        ),
         vocab_size=vocabulary,
     )
     save_tokenizer(tokenizer, out)
-    rows: list[np.ndarray[Any, Any]] = []
+    encoder = Encoder(tokenizer, registry, seed)
+    ids: list[np.ndarray[Any, Any]] = []
+    learned: list[np.ndarray[Any, Any]] = []
     counts: dict[str, dict[str, int]] = {}
     with StageProgress("encode", int(tokens), 0, Console(stderr=True), unit="tokens") as progress:
         for source, share in MIXTURE.items():
-            counts[source] = {"texts": 0, "characters": 0, "tokens": 0}
-            of_source = texts(source)
+            counts[source] = {"texts": 0, "tokens": 0}
+            of_source = corpus.texts(source)
             while counts[source]["tokens"] < share * tokens:
-                batch = list(islice(of_source, _BATCH))
-                encoded = _encoded(tokenizer, batch, seed)
-                made = sum(map(len, encoded))
-                for field, number in (("texts", len(batch)), ("characters", sum(map(len, batch))), ("tokens", made)):
-                    counts[source][field] += number
-                rows += encoded
+                encoded = encoder.encode(list(islice(of_source, _BATCH)))
+                made = sum(len(row) for row, _ in encoded)
+                counts[source]["texts"] += len(encoded)
+                counts[source]["tokens"] += made
+                ids += [row for row, _ in encoded]
+                learned += [flags for _, flags in encoded]
                 progress.advance(made, {})
-    starts = torch.tensor([0, *map(len, rows)]).cumsum(0)
-    ids = torch.from_numpy(np.concatenate(rows))
-    Tokens(ids, torch.ones(len(ids), dtype=torch.bool), starts).save(out)
-    about = {
-        "seed": seed, "vocabulary": tokenizer.get_vocab_size(), "documents": len(rows), "tokens": len(ids),
-        "sources": counts,
-    }  # fmt: skip
-    return write_manifest(out, about)
+    starts = torch.tensor([0, *map(len, ids)]).cumsum(0)
+    found = Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(learned)), starts)
+    found.save(out)
+    _hold_out(Corpus(sources, Part(exams, held_out=True), pairs, seed), out)
+    return write_manifest(
+        out, {"seed": seed, "vocabulary": tokenizer.get_vocab_size(), **found.counts(), "sources": counts}, HELD_OUT
+    )
 
 
-def _encoded(tokenizer: Tokenizer, texts: Sequence[str], seed: int) -> list[np.ndarray[Any, Any]]:
-    """Ids of each text, closed by the end-of-text mark; half begin with it too, as texts that are scored do."""
-    end = tokenizer.token_to_id(END_OF_TEXT)
-    found = tokenizer.encode_batch_fast(texts, add_special_tokens=False)
-    begins = (stable_hash("begin", str(seed), text) % 2 == 0 for text in texts)
-    return [
-        np.array([end, *one.ids, end] if begin else [*one.ids, end], dtype=np.int32)
-        for one, begin in zip(found, begins, strict=True)
-    ]
+class Encoder:
+    """Ids of rows, and which of them a model learns to make."""
+
+    def __init__(self, tokenizer: Tokenizer, registry: ToolRegistry, seed: int) -> None:
+        self._tokenizer, self._seed = tokenizer, seed
+        self._rows = RowEncoder(tokenizer, registry, said)
+        self._end = tokenizer.get_vocab()[END_OF_TEXT]
+
+    def encode(self, texts: Sequence[CorpusText]) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+        """Each closed by the end-of-text mark; half begin with it too, as texts that are scored do. Plain texts, which
+        are most, are encoded side by side."""
+        plain = [one.alone for one in texts]
+        encodings = self._tokenizer.encode_batch_fast([text or "" for text in plain], add_special_tokens=False)
+        found = []
+        for one, text, encoding in zip(texts, plain, encodings, strict=True):
+            begin = stable_hash("begin", str(self._seed), str(one.parts)) % 2 == 0
+            if text is None:
+                ids, learned = self._rows.encode(one, begin=begin)
+            else:
+                ids = [self._end] * begin + encoding.ids + [self._end]
+                learned = [True] * len(ids)
+            found.append((np.array(ids, dtype=np.int32), np.array(learned, dtype=bool)))
+        return found
+
+
+def _hold_out(corpus: Corpus, out: Path) -> None:
+    """Write the beginning of each source's part that is not read, as JSON lines."""
+    records = (
+        {"source": source, "text": text.alone}
+        for source in (*SOURCES, "foreign")
+        for text in islice(corpus.texts(source), _HELD_OUT_TEXTS)
+    )
+    (out / HELD_OUT).write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records), "utf-8")
+
+
+def unpacked(folder: Path, into: Path) -> Path:
+    """The folder of the sources: ``folder``, or ``into`` with its archives unpacked there, once."""
+    for archive in sorted(folder.glob("*.tar.xz")):
+        done = into / f"{archive.name}.done"
+        if not done.exists():
+            with tarfile.open(archive) as members:
+                members.extractall(into, filter="data")
+            done.touch()
+    return into if into.exists() else folder
 
 
 def _up_to(texts: Iterator[str], characters: float) -> Iterator[str]:
@@ -123,37 +221,41 @@ def _up_to(texts: Iterator[str], characters: float) -> Iterator[str]:
         yield text
 
 
-def _names(sources: Path) -> Sequence[str]:
-    """First names that GSM8K's problems begin with, the more frequent ones."""
-    text = (sources / "gsm8k/grade_school_math/data/train.jsonl").read_text(encoding="utf-8")
-    found = re.findall(r'"question": "([A-Z][a-z]+) (?:has|had|is|was|bought|buys|wants|needs|makes|went|made)', text)
-    return sorted(name for name in set(found) - {"He", "She", "It", "There", "Each"} if found.count(name) > 2)
+def _pairs(path: Path) -> Iterator[tuple[str, str, str]]:
+    """Language by name, foreign text, English."""
+    names = PHRASES["languages"]
+    for line in path.read_text(encoding="utf-8").splitlines():
+        _, language, foreign, english = line.split("\t")
+        if language in names and len(foreign) < _LONGEST_FOREIGN:
+            yield names[language], foreign, english
 
 
-def _things(sources: Path) -> Sequence[str]:
-    """Things that GSM8K's problems count."""
-    text = (sources / "gsm8k/grade_school_math/data/train.jsonl").read_text(encoding="utf-8")
-    found = re.findall(r"How many ([a-z]+s) ", text)
-    return sorted(
-        thing for thing in set(found) - {"hours", "minutes", "days", "years", "times"} if found.count(thing) > 2
-    )
+def _frequent(pattern: str, text: str, no: Collection[str]) -> Sequence[str]:
+    """What the pattern finds more than twice, in the order of the alphabet."""
+    found = Counter(re.findall(pattern, text))
+    return sorted(one for one, count in found.items() if count > 2 and one not in no)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line of this job."""
-    parser = argparse.ArgumentParser(prog="python -m training_jobs.corpora.real_text", description=__doc__)
-    parser.add_argument("--sources", type=Path, required=True, help="folder with a folder a source")
+    parser = argparse.ArgumentParser(
+        prog="python -m training_jobs.corpora.real_text",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "--from", dest="sources", type=Path, required=True, help="folder with a folder or .tar.xz a source"
+    )
     parser.add_argument("--exams", type=Path, required=True, help="folder of the benchmarks, whose texts are left out")
     parser.add_argument("--pairs", type=Path, required=True, help="foreign and English texts, as the translator's")
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
-    parser.add_argument("--tokens", type=float, default=120, help="millions of tokens (%(default)s)")
+    parser.add_argument("--tokens", type=float, default=60, help="millions of tokens (%(default)s)")
     parser.add_argument("--vocabulary", type=int, default=8192, help="size of the vocabulary (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
     options = parser.parse_args(arguments)
     try:
-        exams = Exams.read(options.exams)
         manifest = make(
-            options.sources, exams, options.pairs, options.out,
+            unpacked(options.sources, options.out / "sources"), Exams.read(options.exams), options.pairs, options.out,
             tokens=options.tokens * 1e6, vocabulary=options.vocabulary, seed=options.seed,
         )  # fmt: skip
     except OSError as trouble:

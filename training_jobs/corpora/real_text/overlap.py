@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from demo_world.splits import is_held_out
+
 WORDS: Final = 8
 """Length of the word sequences that are compared."""
+HELD_OUT_PERCENT: Final = 4.0
+"""Of each source, what no base model reads: on it a model teaches itself and is measured."""
 _BENCHMARKS: Final = frozenset(
     {"lama", "asdiv", "svamp", "mawps", "nq_open", "webquestions", "triviaqa", "mlqa", "templama", "wikitext"}
 )
@@ -47,6 +52,18 @@ class Exams:
         shares all it has. Without regard to case and punctuation, digits compared as they are."""
         found = _sequences(text)
         return bool(found) and sum(one in self._seen for one in found) >= min(at_least, len(found))
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of the sources is read: never what the ``exams`` ask, and what is ``held_out`` or all else."""
+
+    exams: Exams
+    held_out: bool = False
+
+    def has(self, source: str, unit: str) -> bool:
+        """Whether this article, problem or passage of a source is of this part."""
+        return is_held_out(f"real text: {source}", unit, percent=HELD_OUT_PERCENT) is self.held_out
 
 
 def _sequences(text: str) -> Sequence[int]:

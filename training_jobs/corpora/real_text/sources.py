@@ -11,12 +11,12 @@ import html
 import json
 import random
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from training_jobs.corpora.real_text.overlap import Exams
+from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import cut
 
 ROW_CHARACTERS: Final = 1_500
@@ -30,46 +30,57 @@ _GAP: Final = re.compile(
 _TAG: Final = re.compile(r"<[^>]+>")
 _EXAM_ARTICLES: Final = frozenset({"Nero"})
 """Articles of WikiText's test part."""
-_PARAGRAPHS_OF_ARTICLE: Final = 40
+_ARTICLE_CHARACTERS: Final = 8_000
+"""An article's beginning, which has most of what is asked of it."""
+_ROW_LENGTHS: Final = (800, ROW_CHARACTERS, ROW_CHARACTERS, 3_000)
 
-Texts = Callable[[Path, Exams, random.Random], Iterator[str]]
+_ASKED_FIRST_SHARE: Final = 0.2
+"""Of the passages, those that come after their questions with the answers: what is said first is found again below."""
+_LONGEST_SENTENCE: Final = 400
+
+Texts = Callable[[Path, Part, random.Random], Iterator[str]]
 
 
-def encyclopedia(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def encyclopedia(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """English Wikipedia of 2015: the beginning of each article, cut to rows; a later row begins with the title."""
-    for title, body in articles(folder):
-        paragraphs = [line.strip() for line in body.split("\n") if len(line) > 60]
-        rows = list(_packed(_clean(paragraphs[:_PARAGRAPHS_OF_ARTICLE], exams)))
+    for title, body in articles(folder, rng):
+        if not part.has("article", title):
+            continue
+        paragraphs = [line.strip() for line in body[:_ARTICLE_CHARACTERS].split("\n") if len(line) > 60]
+        rows = list(_packed(_clean(paragraphs, part.exams), rng.choice(_ROW_LENGTHS)))
         for number, row in enumerate(rows):
             yield row if number == 0 or rng.random() < 0.7 else f"{title}\n{row}"
 
 
-def articles(folder: Path) -> Iterator[tuple[str, str]]:
-    """Title and text of each article that is no list of meanings."""
-    for path in sorted((folder / "enwiki2015/text").glob("*/wiki_*")):
+def articles(folder: Path, rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Title and text of each article that is no list of meanings, file by file in a drawn order."""
+    paths = sorted((folder / "enwiki2015/text").glob("*/wiki_*"))
+    for path in rng.sample(paths, len(paths)):
         for title, body in _DOCUMENT.findall(path.read_text(encoding="utf-8")):
             text = body.partition("\n")[2].strip()
             if title not in _EXAM_ARTICLES and "may refer to:" not in text[:300]:
                 yield html.unescape(title), html.unescape(text)
 
 
-def news(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def news(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Wikinews, of 200 characters and more."""
     for path in sorted((folder / "enwikinews2022/text").glob("*/*")):
         for line in path.read_text(encoding="utf-8").splitlines():
             text = json.loads(line)["text"]
-            if len(text) >= 200:
-                yield from _packed(_clean(text.split("\n"), exams))
+            if len(text) >= 200 and part.has("news", text):
+                yield from _packed(_clean(text.split("\n"), part.exams))
 
 
-def stories(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def stories(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """FairytaleQA's stories."""
     for path in sorted(folder.glob("fairytaleqa/**/*-story.csv")):
+        if not part.has("story", path.stem.removesuffix("-story")):
+            continue
         sections = [" ".join(row["text"].split()) for row in _rows(path, ",")]
         yield from _packed(sections)
 
 
-def definitions(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def definitions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Open English WordNet's definitions, several a row."""
     lines: list[str] = []
     for path in sorted((folder / "open_english_wordnet/src/yaml").glob("*.yaml")):
@@ -84,49 +95,71 @@ def definitions(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]
     yield from _packed(lines, 400)
 
 
-def reading(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def reading(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Paragraphs with questions and their answers: SQuAD, TyDi, QAMR, SelQA, FairytaleQA."""
-    for context, asked in chain(
-        squad(folder, exams.ids), tydi(folder), qamr(folder), selqa(folder), fairytales(folder)
-    ):
-        fine = [(question, answer) for question, answer in asked if not exams.overlaps(question, 3)]
-        rng.shuffle(fine)
-        for at in range(0, len(fine), 3):
-            yield f"{context}\n" + "\n".join(_asked(question, answer, rng) for question, answer in fine[at : at + 3])
+    for context, asked in passages(folder, part):
+        rng.shuffle(asked)
+        for at in range(0, len(asked), 3):
+            lines = "\n".join(_asked(question, answer, rng) for question, answer in asked[at : at + 3])
+            yield f"{lines}\n{context}" if rng.random() < _ASKED_FIRST_SHARE else f"{context}\n{lines}"
 
 
-def trivia(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def passages(folder: Path, part: Part) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Passages with (question, answer), without what the exams ask."""
+    every = chain(squad(folder, part.exams.ids), tydi(folder), qamr(folder), selqa(folder), fairytales(folder))
+    for context, asked in every:
+        if part.has("passage", context):
+            yield context, [(question, answer) for question, answer in asked if not part.exams.overlaps(question, 3)]
+
+
+def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, str]]:
+    """Question, answer, and the sentence of the passage that has it."""
+    for context, asked in passages(folder, part):
+        sentences = _SENTENCE.split(context)
+        for question, answer in asked:
+            found = next((one for one in sentences if f" {answer}" in one), None)
+            if found is not None and len(found) < _LONGEST_SENTENCE:
+                yield question, answer, found
+
+
+def trivia(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Questions with their answers alone, several a row: WebQuestions' part for training and OpenTriviaQA."""
     found = json.loads((folder / "webquestions_trainmodel/main/trainmodel.json").read_text(encoding="utf-8"))
-    lines = [_asked(row["qText"].capitalize(), row["answers"][0], rng) for row in found]
+    asked = [(row["qText"].capitalize(), row["answers"][0]) for row in found]
     for path in sorted((folder / "opentriviaqa/categories").iterdir()):
         if path.name == "brain-teasers":
             continue
         for question, answer in re.findall(r"#Q (.+?)\n\^ (.+?)\n", path.read_text(encoding="latin-1")):
-            if "which of the" not in question.lower() and "?" in question and not exams.overlaps(question, 3):
-                lines.append(_asked(question.strip(), answer.strip(), rng))
+            if "which of the" not in question.lower() and "?" in question and not part.exams.overlaps(question, 3):
+                asked.append((question.strip(), answer.strip()))
+    lines = [_asked(question, answer, rng) for question, answer in asked if part.has("trivia", question)]
     rng.shuffle(lines)
     yield from _packed(lines, 300)
 
 
-def grade_school(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def grade_school(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """GSM8K's training problems with their solutions in plain numbers."""
+    for row in school_problems(folder, part):
+        solution, _, answer = re.sub(r"<<[^<>]*>>", "", row["answer"]).partition("\n#### ")
+        ending = rng.choice(("The answer is {}.", "Answer: {}", "{}")).format(answer)
+        yield f"{row['question']}{rng.choice((' ', chr(10)))}{solution}\n{ending}"
+
+
+def school_problems(folder: Path, part: Part) -> Iterator[dict[str, str]]:
+    """GSM8K's training problems: ``question``, and ``answer`` with annotations."""
     for row in _json_lines(folder / "gsm8k/grade_school_math/data/train.jsonl"):
-        if not exams.overlaps(row["question"], 3):
-            solution, _, answer = re.sub(r"<<[^<>]*>>", "", row["answer"]).partition("\n#### ")
-            ending = rng.choice(("The answer is {}.", "Answer: {}", "{}")).format(answer)
-            yield f"{row['question']}{rng.choice((' ', chr(10)))}{solution}\n{ending}"
+        if part.has("problem", row["question"]) and not part.exams.overlaps(row["question"], 3):
+            yield row
 
 
-def one_step(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def one_step(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """One-step problems cut from GSM8K's."""
-    for row in _json_lines(folder / "gsm8k/grade_school_math/data/train.jsonl"):
-        if not exams.overlaps(row["question"], 3):
-            for problem in cut(row["question"], row["answer"]):
-                yield f"{problem.text} {problem.answer}{problem.goes_on}".replace("$ ", "$")
+    for row in school_problems(folder, part):
+        for problem in cut(row["question"], row["answer"]):
+            yield f"{problem.text} {problem.answer}{problem.goes_on}".replace("$ ", "$")
 
 
-def exercises(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def exercises(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """OpenStax's exercises in words, with solutions; what needs formulas is left out."""
     seen: set[str] = set()
     for path in sorted((folder / "openstax_prealgebra/modules").glob("*/index.cnxml")):
@@ -136,12 +169,13 @@ def exercises(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
                 question, answer = (
                     " ".join(html.unescape(_TAG.sub(" ", one)).split()) for one in (asked, f"<{solved}")
                 )
-                if len(question) > 60 and answer and question not in seen and not exams.overlaps(question, 3):
+                if len(question) > 60 and answer and question not in seen and not part.exams.overlaps(question, 3):
                     seen.add(question)
-                    yield f"{question} {answer}"
+                    if part.has("exercise", question):
+                        yield f"{question} {answer}"
 
 
-def countries(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def countries(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """The World Factbook's fields as one sentence each."""
     for path in sorted((folder / "factbook").glob("*/*.json")):
         about = json.loads(path.read_text(encoding="utf-8"))
@@ -152,7 +186,7 @@ def countries(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
         yield from _packed(lines)
 
 
-def dated(folder: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+def dated(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Sentences with a day that is counted from another, resolved (Recognizers-Text's specifications)."""
     for name in ("DateParser", "MergedParser", "DateTimeParser"):
         path = folder / f"recognizers_text_en/Specs/DateTime/English/{name}.json"
@@ -229,7 +263,7 @@ def _asked(question: str, answer: str, rng: random.Random) -> str:
     return form.format(q=question, a=answer.rstrip("."))
 
 
-def _clean(paragraphs: list[str], exams: Exams) -> Iterator[str]:
+def _clean(paragraphs: Sequence[str], exams: Exams) -> Iterator[str]:
     """Paragraphs without sentences that have a gap or that the exams have."""
     for paragraph in paragraphs:
         if exams.overlaps(paragraph) or _GAP.search(paragraph):

@@ -1,0 +1,130 @@
+"""Real texts of which it is known what a tool would say to them: a problem's sum, a passage's question, a foreign
+sentence's meaning, a day.
+
+The loop shows a model such texts under a call's result and in the form of a tool's prompt
+(`training_jobs/corpora/base/drawing.py`); here no tool need be running, since the sources have the answers.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from demo_world.articles import Truth
+from demo_world.articles.article import join
+from training_jobs.corpora.base.drawing import Heading
+from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made
+
+_FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 5, "foreign": 2, "day": 2}
+_FAMILY_OF: Final = {
+    "Calculator": "problem",
+    "Calendar": "day",
+    "WikiSearch": "passage",
+    "QA": "passage",
+    "MT": "foreign",
+}
+_EMPHASIS: Final = 8
+_PIECES: Final = ((1, 2), (70, 30))
+_CUT_SHARE: Final = 0.6
+"""Of the problems, those from GSM8K's; most others are made from patterns."""
+_BARE_SHARE: Final = 0.15
+_SEARCHED: Final = frozenset(PHRASES["words"]["not searched"])
+"""Words of a question that a search for its answer does without."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownText:
+    """A text with the calls that help in it."""
+
+    plain: str
+    known: tuple[Truth, ...]
+
+    def truths(self, start: int = 0) -> tuple[Truth, ...]:
+        """The calls that help, where it begins at character ``start``."""
+        return tuple(replace(one, offset=one.offset + start) for one in self.known)
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTexts:
+    """Draws texts, as `drawing.Prose` says.
+
+    ``problems`` are cut from solutions; ``passages`` are questions with the answer and the sentence that has it;
+    ``pairs`` a language, a foreign text and its English.
+    """
+
+    problems: Sequence[Problem]
+    passages: Sequence[tuple[str, str, str]]
+    pairs: Sequence[tuple[str, str, str]]
+    names: Sequence[str]
+    things: Sequence[str]
+
+    def __call__(self, rng: random.Random, tool: str | None) -> tuple[str, tuple[Truth, ...], dt.date | None]:
+        """A text, the calls that help in it, and the day it names."""
+        families = dict(_FAMILIES)
+        if tool in _FAMILY_OF:
+            families[_FAMILY_OF[tool]] *= _EMPHASIS
+        sizes, weights = _PIECES
+        drawn, day = [], None
+        for family in rng.choices(tuple(families), tuple(families.values()), k=rng.choices(sizes, weights)[0]):
+            if family == "day":
+                if day is not None:
+                    continue
+                one, day = _day(rng)
+            else:
+                one = self._piece(rng, family)
+            drawn.append(one)
+        text, truths = join(drawn, ["\n"] * (len(drawn) - 1))
+        return text, truths, day
+
+    def _piece(self, rng: random.Random, family: str) -> KnownText:
+        if family == "problem":
+            if rng.random() < _CUT_SHARE:
+                return _problem(rng.choice(self.problems))
+            return _problem(bare(rng) if rng.random() < _BARE_SHARE else made(rng, self.names, self.things))
+        if family == "passage":
+            return _passage(*rng.choice(self.passages))
+        return _foreign(rng, *rng.choice(self.pairs))
+
+
+def said(heading: Heading) -> str | None:
+    """What the tool says to a heading, as the source knows it."""
+    if heading.answer is None or heading.date is None:
+        return heading.answer
+    day = dt.date.fromisoformat(heading.date)
+    return f"Today is {day:%A}, {day:%B} {day.day}, {day.year}."
+
+
+def _problem(problem: Problem) -> KnownText:
+    before = problem.text.removesuffix("$").rstrip()
+    sign = " $" if problem.text.endswith("$") else " "
+    if not problem.goes_on and before[-1] in ".?":
+        before += " The answer is"
+    text = f"{before}{sign}{problem.answer}{problem.goes_on or '.'}"
+    return KnownText(text, (Truth("Calculator", len(before), problem.sum, problem.answer),))
+
+
+def _passage(question: str, answer: str, sentence: str) -> KnownText:
+    at = sentence.index(f" {answer}")
+    words = [word for word in question.rstrip("?").split() if word.lower() not in _SEARCHED]
+    asked = (("QA", question), ("WikiSearch", " ".join(words)))
+    return KnownText(sentence, tuple(Truth(tool, at, about, answer) for tool, about in asked if about))
+
+
+def _foreign(rng: random.Random, language: str, foreign: str, english: str) -> KnownText:
+    before, _, _ = rng.choice(_ENGLISH_LAST).format(l=language, f=foreign, e="\0").partition(" \0")
+    return KnownText(f"{before} {english}", (Truth("MT", len(before), foreign, english),))
+
+
+def _day(rng: random.Random) -> tuple[KnownText, dt.date]:
+    day = FIRST_DAY + dt.timedelta(days=rng.randrange(DAYS))
+    told = rng.choice((f"{day:%A}", f"{day:%B} {day.day}, {day.year}", f"{day:%A}, {day:%B} {day.day}, {day.year}"))
+    before = rng.choice(PHRASES["days"]["before"])
+    return KnownText(f"{before} {told}.", (Truth("Calendar", len(before), "", told),)), day
+
+
+FIRST_DAY: Final = dt.date(1950, 1, 1)
+DAYS: Final = 30_000
+_ENGLISH_LAST: Final = [form for form in PHRASES["foreign"]["text"] if form.endswith(" {e}")]
