@@ -14,7 +14,7 @@ from training_jobs.corpora.base.drawing import Heading
 from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.generated_part import days, foreign
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
-from training_jobs.corpora.real_text.overlap import Exams, Part
+from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
 from training_jobs.pretrain.rows import Tokens
@@ -58,6 +58,16 @@ def test_sentences_of_the_exams_are_left_out() -> None:
     assert exams.overlaps("the old stone bridge over the river was built by three brothers in 1488")
     assert not exams.overlaps("The old stone bridge over the river was repaired by nobody at all for years.")
     assert not exams.overlaps("Short.")
+
+
+def test_short_questions_of_the_exams_are_left_out(tmp_path: Path) -> None:
+    (tmp_path / "nq_open").mkdir()
+    (tmp_path / "nq_open/dev.jsonl").write_text('{"question": "who painted \\"Guernica\\"", "answer": ["Picasso"]}\n')
+    exams = Exams.read(tmp_path)
+    assert exams.overlaps('Who painted "Guernica"?', 3)
+    assert not exams.overlaps("Who painted it?", 3)
+    own = json.loads(VISITORS.read_text(encoding="utf-8").splitlines()[0])["prompt"]
+    assert exams.asks(own)
 
 
 def test_without_exams_there_is_no_corpus(tmp_path: Path) -> None:

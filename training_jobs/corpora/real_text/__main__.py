@@ -113,7 +113,7 @@ class Corpus:
                 yield prompt_form(rng, rng.choice(self._tools), "half", self._known)
         texts = {
             "problems": lambda: generated_part.problems(rng, self._known.names, self._known.things),
-            "sums": lambda: generated_part.sums(rng),
+            "sums": lambda: generated_part.sums(rng, self._part.exams),
             "days": lambda: generated_part.days(rng),
             "foreign": lambda: generated_part.foreign(rng, self._pairs),
         }

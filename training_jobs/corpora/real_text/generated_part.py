@@ -7,6 +7,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 from training_jobs.corpora.real_text.known_texts import DAYS, FIRST_DAY
+from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.problems import PHRASES, bare, made, solved
 
 
@@ -16,10 +17,12 @@ def problems(rng: random.Random, names: Sequence[str], things: Sequence[str]) ->
         yield "\n".join(solved(made(rng, names, things), rng) for _ in range(rng.choice((1, 1, 2, 4))))
 
 
-def sums(rng: random.Random) -> Iterator[str]:
-    """Calculations as they are typed, without end."""
+def sums(rng: random.Random, exams: Exams) -> Iterator[str]:
+    """Calculations as they are typed, but for those of the exams, without end."""
     while True:
-        yield "\n".join(solved(bare(rng), rng) for _ in range(rng.choice((1, 1, 3, 8))))
+        drawn = [bare(rng) for _ in range(rng.choice((1, 1, 3, 8)))]
+        if not any(exams.asks(one.text) for one in drawn):
+            yield "\n".join(solved(one, rng) for one in drawn)
 
 
 def days(rng: random.Random) -> Iterator[str]:
