@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vllm import AsyncEngineArgs
+from vllm.platforms import current_platform
 from vllm.usage.usage_lib import UsageContext
 from vllm.v1.engine.async_llm import AsyncLLM
 
@@ -113,11 +114,15 @@ class VllmBackend:
             CheckpointError: if the vocabulary cannot be used.
         """
         tokenizer = ByteLevelTokenizer.from_pretrained(directory)
-        model = {"model": str(directory), "skip_tokenizer_init": True, "dtype": dtype}
-        positions = AsyncEngineArgs(**model).create_model_config().max_model_len
+        model: dict[str, Any] = {"model": str(directory), "skip_tokenizer_init": True, "dtype": dtype}
+        length = min(max_model_len, AsyncEngineArgs(**model).create_model_config().max_model_len)
+        if current_platform.is_cpu():
+            # On a CPU vLLM dies of a prompt that is computed in parts and has a seed (0.32), so a step takes whole
+            # prompts, the longest beside all other sequences.
+            model |= {"enable_chunked_prefill": False, "max_num_batched_tokens": length + limits.slots}
         arguments = AsyncEngineArgs(
             **model,
-            max_model_len=min(max_model_len, positions),
+            max_model_len=length,
             max_num_seqs=limits.slots,
             max_logprobs=_MOST_SCORES,
             tensor_parallel_size=tensor_parallel,
