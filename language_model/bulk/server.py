@@ -1,15 +1,13 @@
 """A model on a server, for many texts at once: ``/v1/completions`` with ``prompt_logprobs``, as vLLM speaks it.
 
-For a model that outgrows one machine. The server keeps a prompt's cache where it can (vLLM: automatic prefix caching),
-so nothing is held here. Two things differ from a local model:
+For a model that outgrows one machine. Nothing is held here. Three things differ from a local model:
 
+- A server may compute the shared prompt anew for each text: vLLM's prefix cache serves samples, but not requests for
+  ``prompt_logprobs``.
 - A server reports the log probabilities of the ``prompt_tops`` likeliest tokens at each place, by default 20, the most
   that vLLM gives unless it is told otherwise. At most 20 tokens can have more than 1/21 each, so positions with
   ``tau_s`` = 0.05 are found exactly; with ``tau_s`` = 0 only those where a call is among the 20 likeliest.
-- Samples are drawn by the server, from a seed that is the first number of the sample's own stream.
-
-Written from vLLM's documentation and source (November 2026) and tested against a small server that speaks the same; no
-vLLM was run."""
+- Samples are drawn by the server, from a seed that is the first number of the stream of the place's first sample."""
 
 from __future__ import annotations
 
@@ -31,6 +29,8 @@ _R = TypeVar("_R")
 _RETRIED: Final = {408, 429, 500, 502, 503, 504}
 _MESSAGE_CHARACTERS: Final = 300
 _SEEDS: Final = 2**31
+_MOST_STOPS: Final = 4
+"""Stop strings of one request; vLLM takes no more."""
 
 
 class ServerTrouble(Exception):  # noqa: N818 - reads as what happened
@@ -94,7 +94,7 @@ class BulkServer:
         return self.settings.max_positions
 
     def hold(self, prompt: Sequence[int]) -> tuple[int, ...]:
-        """The prompt's ids: the server keeps what it has computed of them."""
+        """The prompt's ids."""
         return tuple(prompt)
 
     def read(self, prompt: tuple[int, ...], texts: Sequence[PromptedText], opening: int) -> ServerReading:
@@ -223,12 +223,13 @@ class ServerReading:
                 "repetition_penalty": 1.0,
                 "n": len(of_place),
                 "seed": int(of_place[0].random() * _SEEDS),
-                "stop": list(rule.stops),
+                "stop": rule.stops[:_MOST_STOPS],
                 "include_stop_str_in_output": True,
             }
             choices = _choices(self._owner.ask(body), len(of_place), self._owner.settings.url)
             ordered = sorted(choices, key=lambda choice: choice.get("index", 0))
-            return [str(choice.get("text", "")).encode("utf-8", errors="replace") for choice in ordered]
+            texts = [_until(str(choice.get("text", "")), rule.stops) for choice in ordered]
+            return [text.encode("utf-8", errors="replace") for text in texts]
 
         return self._owner.side_by_side(at, list(zip(places, streams, strict=True)))
 
@@ -248,6 +249,12 @@ def _choices(answer: Mapping[str, Any], count: int, url: str) -> list[Mapping[st
     if not isinstance(choices, list) or len(choices) != count or not all(isinstance(one, dict) for one in choices):
         raise ServerTrouble(f"{url}: answers without the {count} choices that it was asked for")
     return choices
+
+
+def _until(text: str, stops: Sequence[str]) -> str:
+    """``text`` up to the first of ``stops`` in it, with that."""
+    ends = [text.index(stop) + len(stop) for stop in stops if stop in text]
+    return text[: min(ends, default=len(text))]
 
 
 def _logprob(told: Mapping[str, Any] | None, token: int) -> float:

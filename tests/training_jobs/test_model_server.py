@@ -1,11 +1,12 @@
 """Annotating and scoring with a model on a server, over real HTTP, beside the same model at hand."""
 
 import dataclasses
+import random
 from collections.abc import Iterator
 
 import pytest
 
-from language_model.bulk.interface import PromptedText, Targets
+from language_model.bulk.interface import Place, PromptedText, SamplingRule, Targets
 from language_model.bulk.loading import as_bulk
 from language_model.bulk.server import BulkServer, ServerSettings, ServerTrouble
 from tests.support.vocabularies import small_tokenizer
@@ -128,6 +129,16 @@ class TestTrouble:
         settings = ServerSettings("http://127.0.0.1:9", "m", 384, attempts=1, timeout_s=2)
         with BulkServer(settings) as lost, pytest.raises(ServerTrouble, match="ConnectError"):
             lost.score(self.TARGETS)
+
+    def test_a_stop_string_too_many_for_the_server_still_ends_a_sample(
+        self, remote: BulkServer, state: ServerState
+    ) -> None:
+        reading = remote.read(remote.hold((1,)), [PromptedText((2,), 1)], 3)
+        state.wrong = {"choices": [{"index": 1, "text": "more"}, {"index": 0, "text": "A(1)e and more"}]}
+        rule = SamplingRule(9, bool, stops=("a)", "b)", "c)", "d)", ")e"))
+        written = reading.continuations([Place(0, 1)], [[random.Random(1), random.Random(2)]], rule)
+        assert written == [[b"A(1)e", b"more"]]
+        assert state.requests[-1]["stop"] == ["a)", "b)", "c)", "d)"]
 
     @pytest.mark.parametrize(
         ("wrong", "message"),

@@ -33,8 +33,8 @@ class SampledCalls:
         self._quoted = (tool.name,) if tool.quoted else ()
         self.limit = len(tokenizer.encode(f"{tool.name}(")) + tool.max_input_tokens + _MARKS
         """Tokens of the longest call worth waiting for."""
-        self.stops = (")]", ") ]", ")->", ") ->", "\n")
-        """Texts behind which a call has ended, or gone wrong."""
+        self.stops = (")]", ") ->", "\n", ") ]", ")->")
+        """Texts behind which a call has ended, or gone wrong; the usual ones first."""
 
     def ended(self, written: bytes) -> bool:
         """Whether ``written`` is a whole call, or can no longer become one of this tool."""
