@@ -82,7 +82,7 @@ test-containers: setup ## build the images, run the compose stack and its tests;
 	$(BIN)/python -m pytest -m containers tests/containers
 
 # What vLLM and its packages warn of is not ours to mend.
-test-vllm: $(VLLM)/.ready ## the backend that is vLLM, with vLLM on the processor: makes an environment of 3 GB for it
+test-vllm: $(VLLM)/.ready ## the real vLLM, inside the gateway and as a server, on the processor: makes an environment of 3 GB
 	$(VLLM)/bin/python -m pytest -m vllm -o filterwarnings=default tests/vllm
 
 lint: setup ## ruff, dead code and strict types

@@ -65,7 +65,8 @@ def continued(sampling: SamplingParams, made: Sequence[int]) -> SamplingParams:
     """``sampling`` for a segment that goes on behind the tokens ``made``: a server knows only what it makes itself.
 
     Penalties for tokens that are there already are biases on them. For ``frequency_penalty`` that is the same; of
-    ``presence_penalty`` a token that comes once more has it twice."""
+    ``presence_penalty`` a token that comes once more has it twice; beside ``repetition_penalty`` neither is exact, for
+    vLLM multiplies what has the bias already."""
     if not made:
         return sampling
     bias = dict(sampling.logit_bias)

@@ -1,8 +1,8 @@
 """Model servers for the remote backends' tests: one small scripted model behind the streams of several servers.
 
 The formats were written from the servers' documentation and sources (November 2026): vLLM, SGLang, llama.cpp, TGI.
-They are no recordings, and no such server was run. The model, `Brain`, is a function from token ids to logits; the
-local engine can be given the same one, so every backend must give the same completions."""
+They are no recordings; of these servers only vLLM is run (tests/vllm). The model, `Brain`, is a function from token ids
+to logits; the local engine can be given the same one, so every backend must give the same completions."""
 
 from __future__ import annotations
 

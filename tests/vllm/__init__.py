@@ -1,1 +1,1 @@
-"""The backend that is vLLM, with the real vLLM: `make test-vllm`."""
+"""The real vLLM, inside the gateway and as a server for the gateway and for jobs: `make test-vllm`."""

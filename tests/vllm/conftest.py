@@ -1,10 +1,11 @@
-"""One vLLM with the bundled model for all tests of the folder. Where vLLM is not installed, nothing is collected."""
+"""One vLLM of each kind for all tests of the folder. Where vLLM is not installed, nothing is collected."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
+import pytest
 import pytest_asyncio
 
 if find_spec("vllm"):  # else other tests run in this process, which want no such settings
@@ -12,21 +13,39 @@ if find_spec("vllm"):  # else other tests run in this process, which want no suc
     os.environ.setdefault("VLLM_CPU_KVCACHE_SPACE", "1")
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    # The bundled model is not faster on two threads, and on a busy machine much slower: they wait for each other.
+    os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 if TYPE_CHECKING:
     from inference_gateway.backends.local import LocalBackend
+    from inference_gateway.backends.remote import RemoteBackend
     from inference_gateway.backends.vllm.vllm_backend import VllmBackend
+
+_SHOWN_CHARACTERS = 20_000
 
 collect_ignore_glob = [] if find_spec("vllm") else ["test_*.py"]
 
 
-@pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def inside() -> "AsyncIterator[VllmBackend]":
-    """vLLM as the backend."""
-    from tests.vllm.harness import vllm_backend
+@pytest.fixture(scope="session")
+def server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a ``vllm serve``; what it logged is shown where tests failed."""
+    from tests.vllm.harness import vllm_serve
 
-    async with vllm_backend() as backend:
-        yield backend
+    log = tmp_path_factory.mktemp("vllm-serve") / "log"
+    with vllm_serve(log) as url:
+        yield url
+    if request.session.testsfailed:
+        request.config.get_terminal_writer().write(f"\n{log.read_text()[-_SHOWN_CHARACTERS:]}\n")
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session", params=["inside", "in front"])
+async def backend(request: pytest.FixtureRequest) -> "AsyncIterator[VllmBackend | RemoteBackend]":
+    """vLLM as the backend, and the backend in front of a ``vllm serve``."""
+    from tests.vllm.harness import remote_backend, vllm_backend
+
+    inside = request.param == "inside"
+    async with vllm_backend() if inside else remote_backend(request.getfixturevalue("server")) as started:
+        yield started
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

@@ -1,4 +1,4 @@
-"""Completions inside vLLM are those of the local engine, on the same model."""
+"""Completions inside vLLM, and on a server of it, are those of the local engine, on the same model."""
 
 import asyncio
 import contextlib
@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 
 from inference_gateway.backends.local import LocalBackend
+from inference_gateway.backends.remote import RemoteBackend
 from inference_gateway.backends.vllm.vllm_backend import VllmBackend
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, Event, Finished, PromptScored, SamplingParams, TextDelta
@@ -21,6 +22,7 @@ from tests.vllm.harness import TOKENIZER, idle, prompts, tell_all
 from toolformer.tool_client import ToolClient
 
 pytestmark = [pytest.mark.vllm, pytest.mark.asyncio(loop_scope="session")]
+only_inside = pytest.mark.parametrize("backend", ["inside"], indirect=True)
 
 VISITORS: Final = [
     "Hello",
@@ -30,10 +32,11 @@ VISITORS: Final = [
     "💡 idea:",
     "merci beaucoup means",
 ]
+MIXED: Final = [*VISITORS, *prompts("word problems", 4), *prompts("facts", 4)]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def both(inside: VllmBackend, local: LocalBackend) -> AsyncIterator[tuple[Completer, Completer]]:
+async def both(backend: VllmBackend | RemoteBackend, local: LocalBackend) -> AsyncIterator[tuple[Completer, Completer]]:
     """Completers on vLLM and on the local engine; of the tools, calculator and calendar answer."""
     async with contextlib.AsyncExitStack() as stack:
         urls = {
@@ -42,7 +45,7 @@ async def both(inside: VllmBackend, local: LocalBackend) -> AsyncIterator[tuple[
         }
         tools = tools_at(urls)
         client = await stack.enter_async_context(ToolClient(tools, NO_CIRCUIT))
-        yield Completer(inside, tools, client), Completer(local, tools, client)
+        yield Completer(backend, tools, client), Completer(local, tools, client)
 
 
 async def compare(both: tuple[Completer, Completer], texts: list[str], **fields: Any) -> list[Told]:
@@ -58,7 +61,8 @@ async def test_calls_that_work(both: tuple[Completer, Completer]) -> None:
     assert sum(any(error is None for _, _, _, error, _ in one.calls) for one in told) > 20
 
 
-async def test_a_call_that_works_costs_no_token_twice(both: tuple[Completer, Completer], inside: VllmBackend) -> None:
+@only_inside
+async def test_a_call_that_works_costs_no_token_twice(both: tuple[Completer, Completer], backend: VllmBackend) -> None:
     fields: dict[str, Any] = {"max_tokens": 48, "stop_at": "sentence"}
     texts = prompts("word problems", 20)
     expected = await tell_all(both[1], texts, **fields)
@@ -68,9 +72,9 @@ async def test_a_call_that_works_costs_no_token_twice(both: tuple[Completer, Com
         if one.calls and not (usage := one.end.usage).rolled_back_tokens
     ]
     assert len(usual) > 2
-    before = inside.stats()
+    before = backend.stats()
     await compare(both, [text for text, _ in usual], **fields)
-    after = inside.stats()
+    after = backend.stats()
     assert after.recomputed_tokens == before.recomputed_tokens
     assert after.computed_tokens - before.computed_tokens <= sum(tokens for _, tokens in usual)
 
@@ -97,7 +101,6 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "a sentence": {"stop_at": "sentence"},
     "stop strings": {"stop": ("the", "in ")},
     "one tool": {"tools": ("QA",)},
-    "penalties": {"sampling": SamplingParams(frequency_penalty=0.6, presence_penalty=0.2, repetition_penalty=1.1)},
     "biases": {"sampling": SamplingParams(logit_bias=((7, 3.0), (60, -4.0)), min_tokens=12)},
     "no end": {"sampling": SamplingParams(ignore_eos=True), "max_tokens": 40},
     "stop tokens": {"sampling": SamplingParams(stop_token_ids=tuple(TOKENIZER.encode(" in of and")))},
@@ -106,7 +109,13 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
 
 @pytest.mark.parametrize("fields", FIELDS.values(), ids=list(FIELDS))
 async def test_every_field(both: tuple[Completer, Completer], fields: dict[str, Any]) -> None:
-    await compare(both, [*VISITORS, *prompts("word problems", 4), *prompts("facts", 4)], **{"max_tokens": 32} | fields)
+    await compare(both, MIXED, **{"max_tokens": 32} | fields)
+
+
+@only_inside  # in front of a server they differ after a cut: `remote_session.continued`
+async def test_penalties(both: tuple[Completer, Completer]) -> None:
+    penalties = SamplingParams(frequency_penalty=0.6, presence_penalty=0.2, repetition_penalty=1.1)
+    await compare(both, MIXED, max_tokens=32, sampling=penalties)
 
 
 async def test_the_end_of_the_context(both: tuple[Completer, Completer]) -> None:
@@ -118,24 +127,27 @@ async def events(completer: Completer, request: CompletionRequest) -> list[Event
     return [event async for event in completer.stream(request)]
 
 
-async def test_log_probabilities(both: tuple[Completer, Completer]) -> None:
+async def test_log_probabilities(both: tuple[Completer, Completer], backend: VllmBackend | RemoteBackend) -> None:
     [text] = prompts("word problems", 1)
     request = CompletionRequest(
-        tuple(TOKENIZER.encode(text)), max_tokens=32, tools=("Calculator",), logprobs=3, prompt_logprobs=True
+        tuple(TOKENIZER.encode(text)),
+        max_tokens=32,
+        tools=("Calculator",),
+        logprobs=3,
+        prompt_logprobs=backend.scores_prompts,
     )
     told = []
     for completer in both:
         came = await events(completer, request)
-        [scored] = [event for event in came if isinstance(event, PromptScored)]
-        told.append(
-            [*scored.tokens, *(token for event in came if isinstance(event, TextDelta) for token in event.tokens)]
-        )
+        assert sum(isinstance(event, PromptScored) for event in came) == backend.scores_prompts
+        told.append([token for event in came if isinstance(event, PromptScored | TextDelta) for token in event.tokens])
     for inside, local in zip(*told, strict=True):
         assert (inside.id, inside.offset) == (local.id, local.offset)
         assert inside.logprob == pytest.approx(local.logprob, abs=1e-3)
         assert [logprob for _, logprob in inside.top] == pytest.approx([logprob for _, logprob in local.top], abs=1e-3)
 
 
+@only_inside
 async def test_a_prompt_that_is_only_scored(both: tuple[Completer, Completer]) -> None:
     request = CompletionRequest((5, 6, 7), max_tokens=0, logprobs=0, prompt_logprobs=True)
     scored, end = await events(both[0], request)
@@ -154,11 +166,18 @@ async def test_drawn_tokens_obey_the_rules_and_a_seed_repeats_them(both: tuple[C
     assert {call[0] for one in first for call in one.calls} <= {"", "Calculator"}
 
 
-async def test_clients_that_leave_free_what_they_held(inside: VllmBackend) -> None:
+async def test_seeded_prompts_that_are_more_than_one_step_computes(both: tuple[Completer, Completer]) -> None:
+    texts = [f"{number}{' and on' * 200}" for number in range(12)]
+    drawn = SamplingParams(temperature=0.9, seed=11)
+    told = await tell_all(both[0], texts, at_once=len(texts), sampling=drawn, max_tokens=4, tools=())
+    assert {one.end.reason for one in told} <= {"length", "stop"}
+
+
+async def test_clients_that_leave_free_what_they_held(backend: VllmBackend | RemoteBackend) -> None:
     async with tool_service.serve(tool_service.silent) as silent:
         tools = tools_at({"Calculator": silent.url})
         async with ToolClient(tools, NO_CIRCUIT) as client:
-            completer = Completer(inside, tools, client)
+            completer = Completer(backend, tools, client)
             [text] = prompts("word problems", 1)
             asked = CompletionRequest(tuple(TOKENIZER.encode(text)), max_tokens=48, tools=("Calculator",))
             leaving = asyncio.create_task(events(completer, asked))
@@ -170,10 +189,10 @@ async def test_clients_that_leave_free_what_they_held(inside: VllmBackend) -> No
             stream = completer.stream(CompletionRequest(asked.prompt_ids, max_tokens=400))
             await anext(stream)
             await stream.aclose()
-            await idle(inside)
+            await idle(backend)
 
 
-async def test_a_completion_that_takes_too_long_ends_with_timeout(inside: VllmBackend) -> None:
+async def test_a_completion_that_takes_too_long_ends_with_timeout(backend: VllmBackend | RemoteBackend) -> None:
     async with tool_service.serve(tool_service.silent) as silent:
         tools = tools_at({"Calculator": silent.url})
         async with ToolClient(tools, NO_CIRCUIT) as client:
@@ -181,7 +200,7 @@ async def test_a_completion_that_takes_too_long_ends_with_timeout(inside: VllmBa
             asked = CompletionRequest(
                 tuple(TOKENIZER.encode(text)), max_tokens=48, tools=("Calculator",), tool_timeout=60, timeout=2
             )
-            *_, end = await events(Completer(inside, tools, client), asked)
+            *_, end = await events(Completer(backend, tools, client), asked)
             assert isinstance(end, Finished)
             assert end.reason == "timeout"
-            await idle(inside)
+            await idle(backend)
