@@ -21,6 +21,7 @@ from inference_gateway.settings import GatewaySettings
 from tests.inference_gateway.http_harness import answered, bearer, gateway, scripted_backend, serving, tools_at
 from tests.support.waiting import until
 from tests.toolformer import tool_service
+from toolformer.model_files.whole import write_whole
 
 PAGE = {"/", *(f"/playground/{name}" for name in ("style.css", "main.js", "view.js", "events.js", "link.js"))}
 PAGE |= {"/docs", *(f"/docs/{name}" for name in ("base.css", "api.css", "api.js"))}
@@ -86,22 +87,22 @@ async def test_keys_are_read_from_a_file_and_again_when_it_changes(
     monkeypatch.setattr(api_keys, "RELOAD_SECONDS", 0.01)
     caplog.set_level(logging.DEBUG)
     file = tmp_path / "keys"
-    file.write_text("# who may come in\nalice:first-key\n\nbob:bobs-key  # until May\n")
+    write_whole(file, "# who may come in\nalice:first-key\n\nbob:bobs-key  # until May\n")
 
     async def answers(key: str, status: int) -> None:
         await answered(running.http, "/v1/models", status, headers=bearer(key))
 
     async with gateway(api_keys="admin:of-the-environment", api_keys_file=file, key="first-key") as running:
         await answers("bobs-key", 200)
-        file.write_text("alice:first-key\nalice:second-key\n")
+        write_whole(file, "alice:first-key\nalice:second-key\n")
         await answers("second-key", 200)
         await answers("bobs-key", 401)
         await answers("first-key", 200)
-        file.write_text("this is no key\n")
+        write_whole(file, "this is no key\n")
         await until(lambda: "stay as they were" in caplog.text)
         file.unlink()
         await answers("second-key", 200)
-        file.write_text("")
+        write_whole(file, "")
         await answers("second-key", 401)
         await answers("of-the-environment", 200)
     for key in ("first-key", "second-key", "bobs-key", "of-the-environment", "this is no key"):
