@@ -1,6 +1,6 @@
 """Question answering with Atlas: a dense retriever and a Fusion-in-Decoder reader over an index of passages.
 
-- ``bert.py``, ``t5.py``, ``padding.py``: the two models, with the parameter names of published checkpoints
+- ``bert.py``, ``t5.py``, ``padding.py``: the two models, of transformers' layers under the published parameter names
 - ``formats.py``: the texts that they see
 - ``retriever.py``, ``reader.py``: questions and passages to vectors; questions with passages to answers
 - ``passages.py``, ``passage_index.py``, ``index_folder.py``, ``build_index.py``: what is searched

@@ -1,4 +1,4 @@
-"""BERT's encoder on torch, as Contriever uses it: token states and nothing above them.
+"""BERT's encoder of transformers' parts, as Contriever uses it: token states and nothing above them.
 
 Parameters have the names of published BERT checkpoints. There is no dropout, and one segment: retrieval encodes one
 text at a time.
@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final, cast
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812, the field's name for it
+from transformers import BertConfig as EncoderConfig
+from transformers.models.bert.modeling_bert import BertEmbeddings, BertEncoder
 
 from toolformer.model_files.config import read_config, require_number, require_sizes
 
@@ -29,6 +30,8 @@ _SIZES: Final = {
     "width": ("width", "inner_width", "heads"),
     "tokens": ("vocab_size", "positions", "segments"),
 }
+_UNUSED: Final = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "pad_token_id": None}
+"""What transformers' parts would do besides; padding is masked here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +78,12 @@ class BertConfig:
 
     def write(self, path: Path) -> None:
         """Write it as a Hugging Face ``config.json``."""
-        fields = {theirs: getattr(self, ours) for theirs, ours in _FIELDS.items()}
-        fields |= {"model_type": "bert", "architectures": ["BertModel"], "hidden_act": "gelu"}
+        fields = self.published() | {"model_type": "bert", "architectures": ["BertModel"], "hidden_act": "gelu"}
         path.write_text(json.dumps(fields, indent=2) + "\n", encoding="utf-8")
+
+    def published(self) -> dict[str, Any]:
+        """Its fields by the names that published configurations have."""
+        return {theirs: getattr(self, ours) for theirs, ours in _FIELDS.items()}
 
 
 class UncentredNorm(nn.Module):
@@ -97,87 +103,19 @@ class UncentredNorm(nn.Module):
         return self.weight * ((exact - exact.mean(-1, keepdim=True)) * scale).type_as(self.weight) + self.bias
 
 
-def _norm(config: BertConfig) -> nn.Module:
-    kind = UncentredNorm if config.uncentred_norm else nn.LayerNorm
-    return kind(config.width, config.epsilon)
-
-
-class Embeddings(nn.Module):
-    """Token, position and segment vectors, added and normalised."""
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.word_embeddings = nn.Embedding(config.vocab_size, config.width)
-        self.position_embeddings = nn.Embedding(config.positions, config.width)
-        self.token_type_embeddings = nn.Embedding(config.segments, config.width)
-        self.LayerNorm = _norm(config)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """Vectors (batch, length, width)."""
-        positions = self.position_embeddings.weight[: ids.shape[1]]
-        hidden: Tensor = self.LayerNorm(self.word_embeddings(ids) + positions + self.token_type_embeddings.weight[0])
-        return hidden
-
-
-class Projections(nn.Module):
-    """Queries, keys and values of one layer."""
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.heads = config.heads
-        self.query = nn.Linear(config.width, config.width)
-        self.key = nn.Linear(config.width, config.width)
-        self.value = nn.Linear(config.width, config.width)
-
-    def forward(self, hidden: Tensor, bias: Tensor) -> Tensor:
-        """Every token's mixture of the others' values; ``bias`` masks."""
-        queries, keys, values = (
-            projection(hidden).view(*hidden.shape[:2], self.heads, -1).transpose(1, 2)
-            for projection in (self.query, self.key, self.value)
-        )
-        mixed = F.scaled_dot_product_attention(queries, keys, values, attn_mask=bias)
-        return mixed.transpose(1, 2).flatten(2)
-
-
-class Output(nn.Module):
-    """A projection that is added to what went into the step, and normalised."""
-
-    def __init__(self, config: BertConfig, inner_width: int) -> None:
-        super().__init__()
-        self.dense = nn.Linear(inner_width, config.width)
-        self.LayerNorm = _norm(config)
-
-    def forward(self, inner: Tensor, before: Tensor) -> Tensor:
-        """The step's result."""
-        hidden: Tensor = self.LayerNorm(before + self.dense(inner))
-        return hidden
-
-
-class Layer(nn.Module):
-    """Self-attention and feed-forward, each with its norm after it."""
-
-    def __init__(self, config: BertConfig) -> None:
-        super().__init__()
-        self.attention = nn.ModuleDict({"self": Projections(config), "output": Output(config, config.width)})
-        self.intermediate = nn.ModuleDict({"dense": nn.Linear(config.width, config.inner_width)})
-        self.output = Output(config, config.inner_width)
-
-    def forward(self, hidden: Tensor, bias: Tensor) -> Tensor:
-        """The states after this layer."""
-        hidden = self.attention["output"](self.attention["self"](hidden, bias), hidden)
-        inner = F.gelu(self.intermediate["dense"](hidden))
-        result: Tensor = self.output(inner, hidden)
-        return result
-
-
 class Bert(nn.Module):
     """The encoder."""
 
     def __init__(self, config: BertConfig) -> None:
         super().__init__()
         self.config = config
-        self.embeddings = Embeddings(config)
-        self.encoder = nn.ModuleDict({"layer": nn.ModuleList(Layer(config) for _ in range(config.layers))})
+        fields = config.published() | _UNUSED | {"layer_norm_eps": float(config.epsilon)}
+        theirs = EncoderConfig(**fields, attn_implementation="sdpa")
+        self.embeddings = BertEmbeddings(theirs)
+        self.encoder = BertEncoder(theirs)
+        if config.uncentred_norm:
+            for module in [module for module in self.modules() if hasattr(module, "LayerNorm")]:
+                module.LayerNorm = UncentredNorm(config.width, config.epsilon)
 
     @torch.no_grad()
     def initialise(self, seed: int) -> Bert:
@@ -192,9 +130,8 @@ class Bert(nn.Module):
 
     def forward(self, ids: Tensor, mask: Tensor) -> Tensor:
         """States (batch, length, width); ``mask`` (batch, length) is true on tokens."""
-        hidden: Tensor = self.embeddings(ids)
-        bias = torch.zeros_like(mask, dtype=hidden.dtype)
-        bias = bias.masked_fill_(~mask, torch.finfo(hidden.dtype).min)[:, None, None]
-        for layer in cast(nn.ModuleList, self.encoder["layer"]):
-            hidden = layer(hidden, bias)
-        return hidden
+        # Both given, since buffers of a model that was made on the meta device hold nothing.
+        positions = torch.arange(ids.shape[1], device=ids.device)[None]
+        hidden = self.embeddings(ids, position_ids=positions, token_type_ids=torch.zeros_like(ids))
+        states: Tensor = self.encoder(hidden, attention_mask=mask[:, None, None]).last_hidden_state
+        return states

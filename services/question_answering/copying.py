@@ -37,13 +37,13 @@ def start_as_copier(model: T5, seed: int) -> T5:
     axes, _ = torch.linalg.qr(torch.randn(width, width, generator=random))
     token, mark = axes[:head], axes[head : 2 * head]
 
-    first = model.encoder.blocks[0].self_attention.SelfAttention
+    first = model.encoder.block[0].layer[0].SelfAttention
     first.relative_attention_bias.weight[_PREVIOUS, 0] = _FOCUS
     first.q.weight[:head] = 0.0
     first.v.weight[:head] = token
     first.o.weight[:, :head] = mark.T
-    for block in model.decoder.blocks:
-        cross = block.cross_attention.EncDecAttention
+    for block in model.decoder.block:
+        cross = block.layer[1].EncDecAttention
         carried, _ = torch.linalg.qr(torch.randn(width, width, generator=random))
         cross.v.weight.copy_(carried)
         cross.o.weight.copy_(carried.T)

@@ -15,7 +15,7 @@ from torch import Tensor
 from services.question_answering.formats import prompt, reader_text
 from services.question_answering.padding import encoded, padded, text_batches, tokens_per_pass
 from services.question_answering.passages import PagePassage
-from services.question_answering.t5 import T5
+from services.question_answering.t5 import T5, DecoderMemory
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Reader:
 
     def _decode(self, states: Tensor, mask: Tensor) -> list[Answer]:
         config = self._model.config
-        memory = self._model.remember(states, mask)
+        memory = DecoderMemory(states, mask)
         last = torch.full((len(states), 1), config.pad_id, device=self._device)
         going = torch.ones(len(states), dtype=torch.bool, device=self._device)
         log_probability = torch.zeros(len(states), device=self._device)

@@ -38,7 +38,7 @@ from services.question_answering.padding import encoded, padded, text_batches
 from services.question_answering.passages import PagePassage
 from services.question_answering.reader import encode_apart, fused
 from services.question_answering.retriever import mean_pooled
-from services.question_answering.t5 import T5, T5Config
+from services.question_answering.t5 import T5, DecoderMemory, T5Config
 from services.question_answering.training_data import POOL, TrainingSet, bundled_passages
 from services.question_answering.training_schedule import Schedule
 from services.question_answering.weights import save_weights
@@ -131,7 +131,7 @@ class Models:
         answers = encoded(self.reader_tokenizer, [target(example.answer) for example in examples], longest)
         labels, written = padded(answers, pad)
         inputs = F.pad(labels[:, :-1], (1, 0), value=pad)
-        logits = self.reader.decode(inputs, self.reader.remember(together, seen))
+        logits = self.reader.decode(inputs, DecoderMemory(together, seen))
         return F.cross_entropy(logits[written], labels[written])
 
     def _embed(self, texts: Sequence[str]) -> Tensor:

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from services.question_answering.copying import start_as_copier
-from services.question_answering.t5 import T5, T5Config
+from services.question_answering.t5 import T5, DecoderMemory, T5Config
 
 CONFIG = T5Config(2_000, 128, 32, 256, 3, 2, 4, tied=True)
 
@@ -15,7 +15,7 @@ def rank_of_the_next_word(model: T5) -> float:
     before it; 19.5 by chance."""
     random = torch.Generator().manual_seed(1)
     source = torch.stack([torch.randperm(1_990, generator=random)[:40] + 10 for _ in range(8)])
-    memory = model.remember(model.encode(source, torch.ones_like(source, dtype=torch.bool)), source > 0)
+    memory = DecoderMemory(model.encode(source, torch.ones_like(source, dtype=torch.bool)), source > 0)
     logits = model.decode(source[:, :-1], memory)
     among = logits.gather(-1, source[:, None].expand(-1, 39, -1))
     following = logits.gather(-1, source[:, 1:, None])

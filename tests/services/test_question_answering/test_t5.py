@@ -1,14 +1,15 @@
 """T5 and BERT beside transformers' own, and the decoder's memory beside plain recomputation."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor
 
-from services.question_answering.bert import BertConfig, UncentredNorm
-from services.question_answering.t5 import T5, T5Config
+from services.question_answering.bert import Bert, BertConfig, UncentredNorm
+from services.question_answering.t5 import T5, DecoderMemory, T5Config
 from services.question_answering.weights import save_weights
 from tests.services.test_question_answering.tiny import bert_config, lively_bert, lively_t5
 
@@ -22,7 +23,7 @@ def inputs(vocab_size: int, length: int) -> tuple[Tensor, Tensor]:
 
 def logits(model: T5, ids: Tensor, mask: Tensor, written: Tensor, *, step: int) -> Tensor:
     """All logits, computed ``step`` tokens at a time."""
-    memory = model.remember(model.encode(ids, mask), mask)
+    memory = DecoderMemory(model.encode(ids, mask), mask)
     return torch.cat([model.decode(part, memory) for part in torch.split(written, step, dim=1)], dim=1)
 
 
@@ -79,6 +80,12 @@ def test_configurations_come_back_as_written(tmp_path: Path) -> None:
     for config in (lively_t5(tied=True, feed_forward="relu").config, bert_config(), bert_config(uncentred_norm=True)):
         config.write(tmp_path / "config.json")
         assert type(config).read(tmp_path / "config.json") == config
+
+
+def test_fields_that_transformers_would_refuse_are_no_matter_of_its_layers() -> None:
+    pad_id, epsilon = 10**9, 1  # beyond the vocabulary; a whole number
+    assert Bert(replace(bert_config(), pad_id=pad_id, epsilon=epsilon)).embeddings.word_embeddings.padding_idx is None
+    assert len(T5(replace(lively_t5().config, pad_id=pad_id, epsilon=epsilon)).encoder.block) == 3
 
 
 @pytest.mark.parametrize(
