@@ -101,8 +101,8 @@ class T5(nn.Module):
         super().__init__()
         self.config = config
         self.shared = nn.Embedding(config.vocab_size, config.width)
-        self.encoder = _stack(config, config.encoder_layers, decoder=False)
-        self.decoder = _stack(config, config.decoder_layers, decoder=True)
+        self.encoder: Any = _stack(config, config.encoder_layers, decoder=False)
+        self.decoder: Any = _stack(config, config.decoder_layers, decoder=True)
         if not config.tied:
             self.lm_head = nn.Linear(config.width, config.vocab_size, bias=False)
 
@@ -150,10 +150,10 @@ class DecoderMemory:
         self.cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
 
 
-def _stack(config: T5Config, layers: int, *, decoder: bool) -> nn.Module:
+def _stack(config: T5Config, layers: int, *, decoder: bool) -> Any:
     """transformers' layers without an embedding of their own: both stacks are given vectors of the shared one."""
     fields = config.published() | _UNUSED | {"layer_norm_epsilon": float(config.epsilon)}
     fields |= {"num_layers": layers, "is_decoder": decoder, "use_cache": decoder}
-    stack: nn.Module = T5Stack(StackConfig(**fields))
+    stack = T5Stack(StackConfig(**fields))
     stack.embed_tokens = None
     return stack

@@ -8,6 +8,7 @@ from services.question_answering.padding import encoded, padded, text_batches
 from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Answer, Reader, encode_apart, fused
 from services.question_answering.retriever import Retriever
+from services.question_answering.t5 import DecoderMemory
 from tests.services.test_question_answering.tiny import (
     MAX_TOKENS,
     PASSAGES,
@@ -34,7 +35,7 @@ def slow_answer(question: str, passages: list[PagePassage]) -> tuple[str, float]
     everything = torch.ones(together.shape[:2], dtype=torch.bool)
     written, log_probability = [model.config.pad_id], 0.0
     for _ in range(8):
-        logits = model.decode(torch.tensor([written]), model.remember(together, everything))[0, -1]
+        logits = model.decode(torch.tensor([written]), DecoderMemory(together, everything))[0, -1]
         best, token = logits.log_softmax(-1).max(-1)
         log_probability += best.item()
         written.append(int(token))

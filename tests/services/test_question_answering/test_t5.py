@@ -83,7 +83,7 @@ def test_configurations_come_back_as_written(tmp_path: Path) -> None:
 
 
 def test_fields_that_transformers_would_refuse_are_no_matter_of_its_layers() -> None:
-    pad_id, epsilon = 10**9, 1  # beyond the vocabulary; a whole number
+    pad_id, epsilon = 10**9, 0  # beyond the vocabulary; a whole number
     assert Bert(replace(bert_config(), pad_id=pad_id, epsilon=epsilon)).embeddings.word_embeddings.padding_idx is None
     assert len(T5(replace(lively_t5().config, pad_id=pad_id, epsilon=epsilon)).encoder.block) == 3
 
