@@ -53,8 +53,8 @@ def t5_config(*, tied: bool = False, feed_forward: str = "gated-gelu") -> T5Conf
 @torch.no_grad()
 def lively_bert(seed: int = 0, *, uncentred_norm: bool = False) -> Bert:
     """Weights large enough that every part of the computation shows in the result."""
-    torch.manual_seed(seed)
     bert = Bert(bert_config(uncentred_norm=uncentred_norm)).eval()
+    torch.manual_seed(seed)
     for parameter in bert.parameters():
         parameter.normal_(0.0, 0.3)
     return bert
@@ -62,8 +62,8 @@ def lively_bert(seed: int = 0, *, uncentred_norm: bool = False) -> Bert:
 
 @torch.no_grad()
 def lively_t5(seed: int = 0, *, tied: bool = False, feed_forward: str = "gated-gelu") -> T5:
-    torch.manual_seed(seed)
     t5 = T5(t5_config(tied=tied, feed_forward=feed_forward)).eval()
+    torch.manual_seed(seed)
     for parameter in t5.parameters():
         parameter.normal_(1.0 if parameter.dim() == 1 else 0.0, 0.3)
     return t5
