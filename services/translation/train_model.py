@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Final, Protocol
+from typing import Final, Literal, Protocol
 
 import torch
 from tokenizers import Tokenizer
@@ -72,6 +72,8 @@ class TranslationRecipe:
     warmup_steps: int = 150
     cooldown_steps: int = 0
     clip: float = 1.0
+    precision: Literal["float32", "bfloat16"] = "float32"
+    """Of products: in bfloat16, where a processor has units for it, a step takes half the time."""
 
     def rate_at(self, step: int) -> float:
         """The learning rate: a linear rise, then half a cosine down to nothing; or, with ``cooldown_steps``, an inverse
@@ -152,7 +154,8 @@ def train_model(
         torch.manual_seed(hash((recipe.seed, step)))
         training.more["place"], batch = next(batches)
         tokens += sum(len(source) + len(target) for source, target in batch)
-        return _loss(model, _tensors(batch), recipe.label_smoothing)
+        with torch.autocast("cpu", torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+            return _loss(model, _tensors(batch), recipe.label_smoothing)
 
     for loss in training.steps(last, loss_of):
         step = training.step
@@ -221,7 +224,7 @@ def _loss(model: M2M100ForConditionalGeneration, tensors: dict[str, Tensor], smo
     labels = tensors.pop("labels")
     hidden = model.model(**tensors, use_cache=False).last_hidden_state
     wanted = labels != _NOT_A_LABEL
-    return cross_entropy(model.lm_head(hidden[wanted]), labels[wanted], label_smoothing=smoothing)
+    return cross_entropy(model.lm_head(hidden[wanted]).float(), labels[wanted], label_smoothing=smoothing)
 
 
 def padded(rows: list[list[int]], filler: int) -> Tensor:

@@ -1,5 +1,6 @@
 """The bundled models' job, in small: it learns, goes on after a kill as if there had been none, and its end serves."""
 
+import json
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -65,6 +66,17 @@ def test_a_run_that_was_broken_off_ends_as_if_it_had_not_been(tokenizer: Tokeniz
     train_model(RECIPE, tokenizer, broken, pools, stop_after=7)
     resumed = train_model(RECIPE, tokenizer, broken, pools).state_dict()
     assert all(torch.equal(expected[name], resumed[name]) for name in expected)
+
+
+def test_products_in_bfloat16_learn_as_well(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    def losses(recipe: TranslationRecipe) -> list[float]:
+        run = tmp_path / recipe.precision
+        run.mkdir()
+        model = train_model(recipe, tokenizer, run, PhrasePools(recipe, tokenizer))
+        assert {weight.dtype for weight in model.parameters()} == {torch.float32}
+        return [json.loads(line)["loss"] for line in (run / "loss.jsonl").read_text().splitlines()]
+
+    assert losses(replace(RECIPE, precision="bfloat16")) == pytest.approx(losses(RECIPE), abs=0.05)
 
 
 def test_a_run_of_another_recipe_is_not_gone_on_with(tokenizer: Tokenizer, tmp_path: Path) -> None:
