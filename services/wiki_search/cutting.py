@@ -1,7 +1,7 @@
-"""A file of KILT pages, cut into passages by all cores.
+"""A file of KILT pages, or a folder that WikiExtractor wrote, cut into passages by all cores.
 
-The file is read in blocks of whole lines; each block becomes one file of passages, so that Lucene's threads have many
-files to share, and no block waits for another.
+It is read in blocks of whole pages; each block becomes one file of passages, so that Lucene's threads have many files
+to share, and no block waits for another.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
+from io import BufferedIOBase
 from multiprocessing.connection import wait as wait_for
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from services.pages import MalformedPageError
+from services.wiki_search.extracted import PAGE_END, extracted_files, kilt_record, page_elements
 from services.wiki_search.lucene import indexed_document
 from services.wiki_search.passages import split_page
 from services.wiki_search.progress import Progress
@@ -39,18 +41,18 @@ _NAMED_LINES: Final = 5
 
 
 class UnreadablePagesError(Exception):
-    """A file cannot be read as KILT pages; the message says where and why."""
+    """A file or folder cannot be read as pages; the message says where and why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What became of a stretch of a file: pages, their passages, and lines that are no page."""
+    """What became of a stretch of the pages: how many, their passages, and lines or elements that are no page."""
 
     pages: int = 0
     passages: int = 0
     malformed: int = 0
     named: tuple[str, ...] = ()
-    """The first malformed lines: number and fault."""
+    """The first malformed ones: place and fault."""
 
     def __add__(self, other: Cut) -> Cut:
         return Cut(
@@ -63,22 +65,52 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """Whole lines of a file: the number of the first, and the bytes of the file that they end at."""
+    """Whole pages: the block's number, its bytes, and the bytes of the source that it ends at.
+
+    Args:
+        first_line: the number of its first line in the file.
+        extracted: the file of WikiExtractor that it is from; None where each line is a page.
+    """
 
     number: int
     first_line: int
     lines: bytes
     end: int
+    extracted: str | None
+
+    def pages(self) -> Iterator[tuple[str, bytes]]:
+        """Each page as it is written, after words that name its place."""
+        if self.extracted is not None:
+            for number, element in enumerate(page_elements(self.lines), start=1):
+                yield f"page {number} after line {self.first_line - 1:,} of {self.extracted}", element
+            return
+        for number, line in enumerate(self.lines.split(b"\n"), start=self.first_line):
+            if line.strip():
+                yield f"line {number:,}", line
+
+    def record(self, page: bytes) -> dict[str, Any]:
+        """One of the `pages` as a record of a KILT knowledge source.
+
+        Raises:
+            ValueError: it is no page.
+            RecursionError: it is JSON too deep to read.
+        """
+        return kilt_record(page) if self.extracted is not None else _json_record(page)
+
+
+def source_files(source: Path) -> list[Path]:
+    """The files that the pages of `source` are in: itself, or where it is a folder, those that WikiExtractor wrote."""
+    return extracted_files(source) if source.is_dir() else [source]
 
 
 def text_bytes(source: Path) -> int:
-    """Bytes of the pages in ``source``; of a compressed file an estimate by its beginning.
+    """Bytes of the pages in `source`; of a compressed file an estimate by its beginning.
 
     Raises:
         OSError: it cannot be read.
         UnreadablePagesError: it is compressed, and torn.
     """
-    size = source.stat().st_size
+    size = _size(source)
     first = next(_blocks(source), None)
     return round(size * len(first.lines) / max(1, min(first.end, size))) if first else 0
 
@@ -86,18 +118,19 @@ def text_bytes(source: Path) -> int:
 def write_passages(source: Path, folder: Path, threads: int) -> Cut:
     """Writes the passages of the pages in ``source`` into files in the new ``folder``, as Anserini reads them.
 
-    Lines that are no KILT page are left out and counted.
+    What is no page is left out and counted.
 
     Args:
-        source: JSON lines, one page each; may be compressed by gzip, whatever its name.
+        source: JSON lines, one KILT page each, which may be compressed by gzip, whatever the file's name; or a folder
+            of WikiExtractor's files.
         folder: to be made.
         threads: processes that cut; with 1 it happens in this one.
 
     Raises:
-        UnreadablePagesError: too many lines are malformed, the file is torn, or it has no text.
+        UnreadablePagesError: too many pages are malformed, a file is torn, or there is no text.
     """
     folder.mkdir()
-    size = source.stat().st_size
+    size = _size(source)
     progress = Progress("cutting pages into passages", "pages")
     total = Cut()
     for end, cut in _cut_all(source, folder, threads):
@@ -105,37 +138,62 @@ def write_passages(source: Path, folder: Path, threads: int) -> Cut:
         _require_pages(source, total)
         progress.report(min(1.0, end / max(1, size)), total.pages)
     if not total.passages:
-        raise UnreadablePagesError(f"{source.name} holds no text; give KILT pages, one JSON object a line")
+        wanted = "WikiExtractor's files, wiki_00, ..." if source.is_dir() else "KILT pages, one JSON object a line"
+        raise UnreadablePagesError(f"{source.name} holds no text; give {wanted}")
     return total
 
 
+def _size(source: Path) -> int:
+    return sum(path.stat().st_size for path in source_files(source))
+
+
 def _require_pages(source: Path, total: Cut) -> None:
-    lines = total.pages + total.malformed
-    if total.malformed > MAX_MALFORMED_SHARE * lines:
+    every = total.pages + total.malformed
+    if total.malformed > MAX_MALFORMED_SHARE * every:
+        kind, unit = ("folder of WikiExtractor's", "page") if source.is_dir() else ("file of KILT pages", "line")
         raise UnreadablePagesError(
-            f"{source.name} is not a file of KILT pages: {total.malformed:,} of the first {lines:,} lines read "
+            f"{source.name} is not a {kind}: {total.malformed:,} of the first {every:,} {unit}s read "
             f"are none; {'; '.join(total.named)}"
         )
 
 
 def _blocks(source: Path) -> Iterator[_Block]:
-    """The file in blocks of whole lines."""
-    with source.open("rb") as file:
-        compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
-        file.seek(0)
-        stream = gzip.GzipFile(fileobj=file) if compressed else file
-        number, line = 0, 1
-        try:
-            while lines := stream.read(BLOCK_BYTES):
-                lines += stream.readline(MAX_LINE_BYTES)
-                if len(lines) > MAX_LINE_BYTES and not lines.endswith(b"\n"):
-                    raise UnreadablePagesError(f"{source.name} is not a file of KILT pages: it has no line breaks")
-                yield _Block(number, line, lines, file.tell())
-                number, line = number + 1, line + lines.count(b"\n")
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            raise UnreadablePagesError(
-                f"{source.name} is torn after line {line - 1:,} ({error}); copy it again"
-            ) from error
+    """All pages in blocks, numbered over all files."""
+    number = before = 0
+    for path in source_files(source):
+        with path.open("rb") as file:
+            name = path.relative_to(source).as_posix() if source.is_dir() else None
+            for line, lines in _parts_of(path, file, b"" if name is None else PAGE_END):
+                yield _Block(number, line, lines, before + file.tell(), name)
+                number += 1
+            before += file.tell()
+
+
+def _parts_of(path: Path, file: BufferedIOBase, last_line: bytes) -> Iterator[tuple[int, bytes]]:
+    """A file in parts, each ending with a line that begins with `last_line`, and the number of its first line."""
+    compressed = file.read(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+    file.seek(0)
+    stream: BufferedIOBase = gzip.GzipFile(fileobj=file) if compressed else file
+    line = 1
+    try:
+        while lines := stream.read(BLOCK_BYTES):
+            lines += _rest_of_page(stream, last_line)
+            if len(lines) > MAX_LINE_BYTES and not lines.endswith(b"\n"):
+                raise UnreadablePagesError(f"{path.name} is not a file of KILT pages: it has no line breaks")
+            yield line, lines
+            line += lines.count(b"\n")
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UnreadablePagesError(f"{path.name} is torn after line {line - 1:,} ({error}); copy it again") from error
+
+
+def _rest_of_page(stream: BufferedIOBase, last_line: bytes) -> bytes:
+    rest, size = list[bytes](), 0
+    while size < MAX_LINE_BYTES and (line := stream.readline(MAX_LINE_BYTES)):
+        rest.append(line)
+        size += len(line)
+        if line.startswith(last_line):
+            break
+    return b"".join(rest)
 
 
 def _cut_all(source: Path, folder: Path, threads: int) -> Iterator[tuple[int, Cut]]:
@@ -166,21 +224,19 @@ def _cut_block(block: _Block, folder: Path) -> Cut:
     pages = passages = malformed = 0
     named: list[str] = []
     with (folder / f"{block.number:06d}.jsonl").open("w", encoding="utf-8", errors="replace") as out:
-        for number, line in enumerate(block.lines.split(b"\n"), start=block.first_line):
-            if not line.strip():
-                continue
+        for place, page in block.pages():
             try:
-                documents = [indexed_document(passage) for passage in split_page(_record(line))]
-            except (ValueError, RecursionError) as error:  # what is no JSON, no UTF-8 or no KILT page
+                documents = [indexed_document(passage) for passage in split_page(block.record(page))]
+            except (ValueError, RecursionError) as error:  # what is no JSON, no UTF-8 or no page
                 malformed += 1
-                named.append(f"line {number:,}: {error}")
+                named.append(f"{place}: {error}")
                 continue
             out.writelines(json.dumps(document, ensure_ascii=False) + "\n" for document in documents)
             pages, passages = pages + 1, passages + len(documents)
     return Cut(pages, passages, malformed, tuple(named[:_NAMED_LINES]))
 
 
-def _record(line: bytes) -> dict[str, object]:
+def _json_record(line: bytes) -> dict[str, Any]:
     record = json.loads(line)
     if not isinstance(record, dict):
         raise MalformedPageError("it is not a JSON object: write one page a line")

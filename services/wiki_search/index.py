@@ -2,6 +2,7 @@
 
     toolformer index wiki --pages bundled --index var/wiki_search/index
     toolformer index wiki --pages kilt_knowledgesource.json --index /data/kilt-index
+    toolformer index wiki --pages extracted/ --index /data/wiki-index
 
 Pages are cut into passages, and Lucene indexes those, both with all cores. All of it happens in a folder beside the
 index, which takes the index's name only when it is complete: a run that is killed leaves nothing that could be served,
@@ -18,12 +19,13 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Sequence
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
 from services import bundled_pages
-from services.wiki_search.cutting import UnreadablePagesError, text_bytes, write_passages
+from services.wiki_search.cutting import UnreadablePagesError, source_files, text_bytes, write_passages
 from services.wiki_search.lucene_index import DEFAULT_HEAP_MB, LuceneBuildError, build_lucene_index
 from services.wiki_search.manifest import (
     LUCENE_FOLDER,
@@ -63,12 +65,13 @@ def ensure_index(
 
     Args:
         index: the folder of the index.
-        pages: a file of KILT JSON lines, also compressed by gzip, or `bundled` for the project's own encyclopedia.
+        pages: a file of KILT JSON lines, also compressed by gzip; a folder of WikiExtractor's files; or `bundled` for
+            the project's own encyclopedia.
         threads: processes that cut, then threads that index; by default one a core.
         heap_mb: heap of the indexing process in MiB.
 
     Raises:
-        IndexBuildError: the pages cannot be read, are not KILT pages, the disk is too full, or Lucene fails.
+        IndexBuildError: the pages cannot be read, are something else, the disk is too full, or Lucene fails.
         UnusableIndexError: `index` exists and is something else.
     """
     recipe = recipe_of(pages)
@@ -96,18 +99,26 @@ def manifest_if_current(index: Path, recipe: Recipe) -> Manifest | None:
 
 
 def recipe_of(pages: str) -> Recipe:
-    """What an index of `pages` made by this code follows from; reads a file of pages once for its digest.
+    """What an index of `pages` made by this code follows from; reads all of them once for their digest.
 
     Raises:
-        IndexBuildError: the file cannot be read.
+        IndexBuildError: they cannot be read.
     """
     try:
-        digest = bundled_pages.fingerprint() if pages == BUNDLED else file_digest(Path(pages))
+        digest = bundled_pages.fingerprint() if pages == BUNDLED else _digest(Path(pages))
     except OSError as error:
-        message = f"--pages: {pages} cannot be read ({error.strerror}); give a file of KILT pages, or '{BUNDLED}'"
-        raise IndexBuildError(message) from error
+        wanted = f"a file of KILT pages, a folder of WikiExtractor's, or '{BUNDLED}'"
+        raise IndexBuildError(f"--pages: {pages} cannot be read ({error.strerror}); give {wanted}") from error
     name = pages if pages == BUNDLED else Path(pages).name
     return Recipe(source=name, source_digest=digest, passage_words=PASSAGE_WORDS, pyserini=version("pyserini"))
+
+
+def _digest(pages: Path) -> str:
+    """A file's digest, or one of the names and digests of a folder's files."""
+    if not pages.is_dir():
+        return file_digest(pages)
+    lines = (f"{file_digest(path)}  {path.relative_to(pages).as_posix()}\n" for path in source_files(pages))
+    return sha256("".join(lines).encode()).hexdigest()
 
 
 def _build(scratch: Path, index: Path, recipe: Recipe, pages: str, threads: int, heap_mb: int) -> Manifest:
@@ -164,10 +175,12 @@ def _size(count: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Builds the search index from pages in KILT's shape; keeps the one that is there if nothing has changed."""
+    """Builds the search index from pages of KILT or WikiExtractor; keeps the one that is there if it fits."""
     parser = argparse.ArgumentParser(prog="python -m services.wiki_search.index", description=main.__doc__)
     parser.add_argument(
-        "--pages", default=BUNDLED, help="file of KILT JSON lines, also .gz, or 'bundled' (the default)"
+        "--pages",
+        default=BUNDLED,
+        help="file of KILT JSON lines, also .gz; folder of WikiExtractor's files; or 'bundled' (the default)",
     )
     parser.add_argument("--index", type=Path, required=True, help="folder of the index")
     parser.add_argument("--threads", type=int, help="processes, then threads (default: one a core)")

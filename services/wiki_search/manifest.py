@@ -28,7 +28,7 @@ class Recipe(BaseModel):
 
     format: int = FORMAT
     source: str
-    """`bundled`, or the name of the pages' file."""
+    """`bundled`, or the name of the pages' file or folder."""
     source_digest: str
     passage_words: int
     pyserini: str
@@ -43,7 +43,7 @@ class Manifest(BaseModel):
     pages: int
     passages: int
     malformed_lines: int = 0
-    """Lines of the pages' file that were left out."""
+    """Lines of the pages' file, or elements of the folder's files, that were left out."""
     build_seconds: float
 
     def write(self, index: Path) -> None:
