@@ -3,6 +3,7 @@
 import json
 import random
 import tarfile
+from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
@@ -18,6 +19,7 @@ from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
 from training_jobs.pretrain.rows import Tokens
+from training_jobs.records import Document, records_in
 
 NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums")
 PAIRS = "sentence\tfra_Latn\tIl neige.\tIt is snowing.\nword\teng_Latn\tsnow\tsnow\n"
@@ -189,7 +191,7 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(corpus, "SOURCES", {name: SOURCES[name] for name in ("grade school", "one step")})
 
     manifests = [
-        corpus.make(tmp_path, Exams(), pairs, tmp_path / out, tokens=20_000, vocabulary=900, seed=5)
+        corpus.make(tmp_path, Exams(), pairs, tmp_path / out, tokens=20_000, vocabulary=900, held_out=9, seed=5)
         for out in ("a", "b")
     ]
     assert manifests[0] == manifests[1]
@@ -199,9 +201,10 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     assert (tokens.documents, len(tokens.ids)) == (manifests[0]["documents"], manifests[0]["tokens"])
     # Of headings and of a prompt's own words nothing is learned, of all else everything.
     assert 0.5 < float(tokens.learned.float().mean()) < 1.0
-    held_out = [json.loads(line) for line in (tmp_path / "a" / corpus.HELD_OUT).read_text("utf-8").splitlines()]
+    held_out = list(records_in(tmp_path / "a" / corpus.HELD_OUT, Document))
     assert held_out
-    assert {one["source"] for one in held_out} <= set(shares)
+    assert {one.source for one in held_out} <= set(shares)
+    assert max(Counter(one.source for one in held_out).values()) <= 9
 
 
 def test_the_sources_may_be_archives(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """How well a model copies what it has just read, which decides whether the filter can keep anything.
 
     python -m training_jobs.corpora.base.copying models/base
-    toolformer jobs copying RUN/model --texts 200
+    toolformer jobs copying RUN/model --texts 200 --documents CORPUS/held-out.jsonl
 
 Each text is read twice, in the form of a tool's prompt (`Input:` and `Output:`, without calls). The second time all of
 it could be copied. A model that foresees the second no better than the first can neither repeat the numbers of a text
@@ -11,6 +11,7 @@ Copying comes suddenly in training, and late in small models.
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,7 @@ from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.tools import ToolConfigError, ToolRegistry
 from training_jobs.options import job_parser
+from training_jobs.records import Document, RecordError, records_in
 
 SEED: Final = 4
 """Of texts that no step of ``toolformer reproduce --seed 0`` writes."""
@@ -92,12 +94,21 @@ def _foreseen(model: GPTJ, ids: Sequence[int], starts: Sequence[int], length: in
     return found
 
 
+def _texts(documents: Path | None, count: int, seed: int) -> list[str]:
+    """``count`` texts, generated or of ``documents``; fewer if there are fewer."""
+    if documents is None:
+        return [article(number, seed=seed).text for number in range(count)]
+    texts = [document.text for document in records_in(documents, Document)]
+    return random.Random(seed).sample(texts, min(count, len(texts)))
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
     told = (__doc__ or "").splitlines()
     parser = job_parser("training_jobs.corpora.base.copying", told[0], "\n".join(told[2:4]))
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="a GPT-J checkpoint directory")
-    parser.add_argument("--texts", type=int, default=100, help="generated texts to read, at least 1 (%(default)s)")
+    parser.add_argument("--texts", type=int, default=100, help="texts to read, at least 1 (%(default)s)")
+    parser.add_argument("--documents", type=Path, metavar="FILE", help="draw them from these documents, not generated")
     parser.add_argument("--seed", type=int, default=SEED, help="of the texts (%(default)s)")
     options = parser.parse_args(arguments)
     if options.texts < 1:
@@ -106,8 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     table.columns[0].overflow = "fold"
     for column in table.columns[1:]:
         column.justify, column.no_wrap = "right", True
-    texts = [article(number, seed=options.seed).text for number in range(options.texts)]
     try:
+        texts = _texts(options.documents, options.texts, options.seed)
         heads = [tool.task for tool in ToolRegistry.load()]
         for path in options.models:
             model, tokenizer = checkpoint.load(path), ByteLevelTokenizer.from_pretrained(path)
@@ -117,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             scores = [f"{100 * one.share:.1f} % ({one.loss:.2f})" for one in (found.first, found.repeated)]
             parameters = sum(one.numel() for one in model.parameters())
             table.add_row(str(path), f"{parameters:,}", f"{found.texts:,}", *scores)
-    except (CheckpointError, ToolConfigError) as trouble:
+    except (CheckpointError, OSError, RecordError, ToolConfigError) as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
     Console().print(table)
 

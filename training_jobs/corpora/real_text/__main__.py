@@ -5,8 +5,8 @@
 
 ``--from`` holds the sources, a folder or a ``.tar.xz`` each. ``--tokens`` counts millions; a share of them goes to each
 source by ``MIXTURE``, and short sources are read again. ``CORPUS`` then holds ``tokenizer.json``,
-``tokens.safetensors``, which training maps into memory, ``manifest.json``, and ``held-out.jsonl``: texts of the part of
-each source that is not read. The same seed and the same files give the same bytes.
+``tokens.safetensors``, which training maps into memory, ``manifest.json``, and ``held-out.jsonl``: documents of the
+part of each source that is not read, for `jobs run`. The same seed and the same files give the same bytes.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from training_jobs.corpora.real_text.problems import PHRASES, cut
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, school_problems
 from training_jobs.pretrain.rows import Tokens, write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
+from training_jobs.records import Document
 from training_jobs.runner.progress import StageProgress
 
 MIXTURE: Final = {
@@ -48,7 +49,6 @@ MIXTURE: Final = {
 """The share of tokens of each source. ``headings`` and ``prompts`` show known texts in the loop's forms; ``world`` is
 what the generated world's base model reads."""
 HELD_OUT: Final = "held-out.jsonl"
-_HELD_OUT_TEXTS: Final = 2_000
 _VOCABULARY_CHARACTERS: Final = 20_000_000
 """Merges settle after so much text, of all sources by their shares."""
 _BATCH: Final = 2_000
@@ -121,9 +121,10 @@ class Corpus:
 
 
 def make(
-    sources: Path, exams: Exams, pairs: Path, out: Path, *, tokens: float, vocabulary: int, seed: int
+    sources: Path, exams: Exams, pairs: Path, out: Path, *, tokens: float, vocabulary: int, held_out: int, seed: int
 ) -> dict[str, Any]:
-    """Make the corpus in ``out`` and return its manifest. ``tokens`` are to be read in all.
+    """Make the corpus in ``out`` and return its manifest. ``tokens`` are to be read in all; of each source ``held_out``
+    texts at most are written beside them.
 
     Raises:
         OSError: if a source is not there.
@@ -161,7 +162,7 @@ def make(
     starts = torch.tensor([0, *map(len, ids)]).cumsum(0)
     found = Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(learned)), starts)
     found.save(out)
-    _hold_out(Corpus(sources, Part(exams, held_out=True), pairs, seed), out)
+    _hold_out(Corpus(sources, Part(exams, held_out=True), pairs, seed), held_out, out)
     return write_manifest(
         out, {"seed": seed, "vocabulary": tokenizer.get_vocab_size(), **found.counts(), "sources": counts}, HELD_OUT
     )
@@ -192,14 +193,12 @@ class Encoder:
         return found
 
 
-def _hold_out(corpus: Corpus, out: Path) -> None:
-    """Write the beginning of each source's part that is not read, as JSON lines."""
-    records = (
-        {"source": source, "text": text.alone}
-        for source in (*SOURCES, "foreign")
-        for text in islice(corpus.texts(source), _HELD_OUT_TEXTS)
-    )
-    (out / HELD_OUT).write_text("".join(json.dumps(one, ensure_ascii=False) + "\n" for one in records), "utf-8")
+def _hold_out(corpus: Corpus, texts: int, out: Path) -> None:
+    """Write the first ``texts`` of each source's part that is not read."""
+    with (out / HELD_OUT).open("w", encoding="utf-8") as file:
+        for source in (*SOURCES, "foreign"):
+            for number, text in enumerate(islice(corpus.texts(source), texts)):
+                file.write(Document(f"{source}/{number}", text.alone or "", source=source).to_line())
 
 
 def unpacked(folder: Path, into: Path) -> Path:
@@ -251,12 +250,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
     parser.add_argument("--tokens", type=float, default=60, help="millions of tokens (%(default)s)")
     parser.add_argument("--vocabulary", type=int, default=8192, help="size of the vocabulary (%(default)s)")
+    parser.add_argument("--held-out", type=int, default=2_000, help="texts a source in held-out.jsonl (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
     options = parser.parse_args(arguments)
     try:
         manifest = make(
             unpacked(options.sources, options.out / "sources"), Exams.read(options.exams), options.pairs, options.out,
-            tokens=options.tokens * 1e6, vocabulary=options.vocabulary, seed=options.seed,
+            tokens=options.tokens * 1e6, vocabulary=options.vocabulary, held_out=options.held_out, seed=options.seed,
         )  # fmt: skip
     except OSError as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")

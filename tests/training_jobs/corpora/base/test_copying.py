@@ -10,6 +10,7 @@ from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from training_jobs.corpora.base.copying import main, measure_copying
+from training_jobs.records import Document
 
 BASE = Path(__file__).parents[4] / "models" / "base"
 TEXTS = ("Ljubljana lies in Slovenia.", "17 boxes hold 24 books each.")
@@ -42,6 +43,14 @@ def test_the_bundled_base_model_copies_and_an_untrained_one_does_not(
     assert untaught < 5
 
 
+def test_texts_of_documents_are_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "documents.jsonl"
+    file.write_text("".join(Document(str(number), text).to_line() for number, text in enumerate(TEXTS)))
+    main([str(BASE), "--documents", str(file)])
+    [line] = [line.split() for line in capsys.readouterr().out.splitlines() if "%" in line]
+    assert line[-7] == str(len(TEXTS))
+
+
 def test_both_readings_are_scored_where_they_stand(tokenizer: ByteLevelTokenizer) -> None:
     model = untrained()
     found = measure_copying(model, tokenizer, TEXTS[:1], HEADS)
@@ -70,6 +79,7 @@ def test_a_text_that_does_not_fit_in_twice_is_left_out(tokenizer: ByteLevelToken
     ("arguments", "told"),
     [
         (("--texts", "0", "models/base"), "--texts must be at least 1, not 0"),
+        (("--documents", "/no/such/file", "models/base"), "No such file"),
         (("/no/such/model",), "give a directory that holds a Hugging Face checkpoint"),
     ],
 )
