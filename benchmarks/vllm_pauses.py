@@ -3,7 +3,7 @@
     .venv/vllm/bin/python -m benchmarks.vllm_pauses [speed|same|table|soak] [--prompts 250] [--at-once 8] [--eager]
 
 `speed`: the ways take turns over the same prompts: two in five word problems, two in five dates, one in five facts,
-whose tool fails; the faster round of each counts.
+whose tool fails; the faster round of each counts. Then vLLM writes as many tokens without calls.
 `same`: whether the backend that is vLLM says what the local engine says, to 200 prompts with calls that work, 50 whose
 tools fail and 50 without calls; and, by vLLM's own counts, what a call costs that works.
 `table`: a model of GPT-J's shape with 88 million random weights, by way, clients, tool and length of the prompt. Each
@@ -30,10 +30,13 @@ from benchmarks.pausing.random_model import calling_asks, random_caller
 from benchmarks.pausing.soak import COMPLETIONS, soak
 from benchmarks.pausing.ways import WAYS, Way, started_ways
 from benchmarks.reports import RESULTS, machine, write_report
+from inference_gateway.core import SamplingParams
 from language_model.tokenizer import ByteLevelTokenizer
 
 PACKAGES: Final = ("torch", "transformers", "vllm")
 PROMPTS: Final = 250
+SPREAD: Final = 1.0
+"""Seconds within which the clients of `table` come: else all would pause in one step, and resume in one."""
 _LIKELY: Final = 5
 """Likely tokens that are asked for where two ways differ."""
 
@@ -51,11 +54,21 @@ async def speed(options: argparse.Namespace) -> dict[str, Any]:
             print(f"{name}: {row}", flush=True)
             if name not in best or row["seconds"] < best[name]["seconds"]:
                 best[name] = row
+        if "inside" in ways:
+            plain = [without_calls(ask, made) for ask, made in zip(asks, told["inside"], strict=True)]
+            best["inside, as many tokens without calls"], _ = await measure(ways["inside"], plain, options.at_once, 0.0)
     for name, row in best.items():
-        if "local" in told:
+        if name in told and "local" in told:
             pairs = zip(told[name], told["local"], strict=True)
             row["same_as_local"] = sum(one.told == other.told for one, other in pairs)
     return {"prompts": len(asks), "at_once": options.at_once, "tool_ms": options.tool_ms, "ways": best}
+
+
+def without_calls(ask: Ask, made: Done) -> Ask:
+    """``ask`` for as many tokens as the model wrote in ``made``, and for no tool."""
+    tokens = made.end.usage.completion_tokens + made.end.usage.rolled_back_tokens
+    alone = {"max_tokens": tokens, "tools": (), "plain": True, "sampling": SamplingParams(ignore_eos=True)}
+    return Ask(ask.ids, ask.fields | alone)
 
 
 Asked = list[tuple[Ask, Done]]
@@ -142,9 +155,9 @@ async def table(options: argparse.Namespace) -> dict[str, Any]:
                 missing = {name: way for name, way in ways.items() if f"{cell}, {name}" not in rows}
                 for turn, (name, way) in itertools.product(range(options.rounds), missing.items()):
                     asks = calling_asks(
-                        folder, max(clients, options.completions), context, options.tokens, f"{cell} {turn}"
+                        folder, max(3 * clients, options.completions), context, options.tokens, f"{cell} {turn}"
                     )
-                    row, done = await measure(way, asks, clients, tool_ms / 1_000)
+                    row, done = await measure(way, asks, clients, tool_ms / 1_000, SPREAD)
                     first = texts.setdefault(turn, [made.text for made in done])
                     row["same_as_first_way"] = sum(made.text == text for made, text in zip(done, first, strict=True))
                     row["load"] = machine()["load average over a minute"]
@@ -177,7 +190,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--tools-ms", type=int, nargs="+", default=[0, 200])
     parser.add_argument("--contexts", type=int, nargs="+", default=[100, 700], help="tokens of a prompt")
     parser.add_argument("--tokens", type=int, default=32, help="that a completion makes")
-    parser.add_argument("--completions", type=int, default=8, help="of a cell at least; one a client at least")
+    parser.add_argument("--completions", type=int, default=8, help="of a cell at least; three a client at least")
     parser.add_argument("--results", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     os.environ.setdefault("VLLM_CPU_OMP_THREADS_BIND", "nobind")

@@ -114,24 +114,28 @@ def completer_of(way: Way, tools: ToolCaller) -> Completer:
 
 
 async def measure(
-    way: Way, asks: Sequence[Ask], at_once: int, tool_seconds: float
+    way: Way, asks: Sequence[Ask], at_once: int, tool_seconds: float, spread: float = 0.0
 ) -> tuple[dict[str, Any], list[Done]]:
-    """Figures of one round, and what came of each."""
+    """Figures of one round, and what came of each. The clients come within ``spread`` seconds, one after the other."""
     completer, gate = completer_of(way, SlowTools(tool_seconds)), asyncio.Semaphore(at_once)
 
-    async def one(ask: Ask) -> Done:
+    async def one(place: int, ask: Ask) -> Done:
         async with gate:
+            if place < at_once:
+                await asyncio.sleep(spread * place / at_once)
             return await complete(completer, ask)
 
     way.times.clear()
     stats, prefilled, used = way.backend.stats(), await way.prefilled(), everybodys_seconds()
     began = time.perf_counter()
-    done = await asyncio.gather(*map(one, asks))
+    done = await asyncio.gather(*(one(place, ask) for place, ask in enumerate(asks)))
     seconds, used = time.perf_counter() - began, everybodys_seconds() - used
     calls = [output for made in done for _, _, output in made.calls]
     again: float = way.backend.stats().recomputed_tokens - stats.recomputed_tokens
     if prefilled is not None:
-        needed = sum(len(ask.ids) for ask in asks) + sum(made.end.usage.spliced_tokens for made in done)
+        # A result comes behind the arrow, which was chosen but not computed yet.
+        answered = sum(output is not None for output in calls)
+        needed = sum(len(ask.ids) for ask in asks) + sum(made.end.usage.spliced_tokens for made in done) + answered
         again = (await way.prefilled() or 0) - prefilled - needed
     resumed, steps = ([one for times in way.times for one in getattr(times, kind)] for kind in ("resumed", "between"))
     figures: dict[str, Any] = {

@@ -23,6 +23,8 @@ _CALL: Final = (":", " [", "Calculator", "(", "3", "*", "4", ")", " ->")
 """What follows what; a random model writes the rest."""
 _LOUD: Final = 500.0
 """How much larger the embedding of these tokens is: what they are must drown what the layers add."""
+_RARE: Final = 10.0
+"""How much less likely they are where they do not follow: far likelier than all others where they do."""
 
 
 def random_caller(folder: Path, model: Path) -> int:
@@ -35,6 +37,7 @@ def random_caller(folder: Path, model: Path) -> int:
             embedding -= embedding.mean()
             made.lm_head.weight[after] += embedding / embedding.norm()
             embedding *= _LOUD
+        made.lm_head.bias[_ids(folder)[1:]] -= _RARE
     checkpoint.save(made, folder)
     return weights
 

@@ -211,13 +211,19 @@ class VllmSession(TaskSession):
             min_p=sampling.min_p,
             seed=seed_behind(sampling, len(ids) - len(request.prompt_ids)),
             max_tokens=max(1, request.max_tokens - self._machine.usage.completion_tokens),
-            stop_token_ids=sorted(self._vocabulary.end_ids),
+            stop_token_ids=self._turn_ends(),
             ignore_eos=True,
             logprobs=request.logprobs if request.logprobs is not None else 0 if ranked else None,
             detokenize=False,
             output_kind=RequestOutputKind.DELTA,
             extra_args={HISTORY: self._recorded.history.packed(), TURN: f"{self._name}/{self._turns}"},
         )
+
+    def _turn_ends(self) -> list[int]:
+        """The tokens after which vLLM waits by itself. An arrow mostly pauses the completion, so that it needs no step
+        more; one outside a call costs a turn. Where the arrow is several tokens, `CallRules` ends the turn."""
+        arrow = self._vocabulary.tokenizer.marks.arrow
+        return sorted({*self._vocabulary.end_ids, *(arrow if len(arrow) == 1 and not self.request.plain else ())})
 
     async def _score_prompt(self) -> None:
         """Tell the log probabilities of the prompt's tokens; a request of its own, whose one token is not used."""
