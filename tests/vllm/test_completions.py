@@ -102,6 +102,7 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "stop strings": {"stop": ("the", "in ")},
     "one tool": {"tools": ("QA",)},
     "biases": {"sampling": SamplingParams(logit_bias=((7, 3.0), (60, -4.0)), min_tokens=12)},
+    "arrows in the text": {"sampling": SamplingParams(logit_bias=((TOKENIZER.marks.arrow[0], 12.0),))},
     "no end": {"sampling": SamplingParams(ignore_eos=True), "max_tokens": 40},
     "stop tokens": {"sampling": SamplingParams(stop_token_ids=tuple(TOKENIZER.encode(" in of and")))},
 }

@@ -2,7 +2,8 @@
 
 vLLM makes a `CallRules` in each process that samples. It gets a request's `History` with each turn, and reads the
 tokens that the turn makes, so that it knows the rule of the next one. A turn that is over for the gateway, since a tool
-is to be called, tokens were dropped or the text has ended, is ended by a stop token, which vLLM drops."""
+is to be called, tokens were dropped or the text has ended, is ended by a stop token, which vLLM drops; an arrow that is
+one token ends it by itself."""
 
 from __future__ import annotations
 
