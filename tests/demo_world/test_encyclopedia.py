@@ -35,7 +35,7 @@ def test_pages_have_kilts_shape() -> None:
             assert line.endswith("\n")
             assert line.count("\n") == 1
             assert line.strip()
-            assert "None" not in line.split()
+            assert "None" not in line.replace("There Were None", "").split()
             assert "{" not in line
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import demo_world
 from services import bundled_pages
 from services.wiki_search.index import IndexBuildError, ensure_index, manifest_if_current, recipe_of
 from services.wiki_search.manifest import MANIFEST_NAME, UnusableIndexError, read_manifest
@@ -163,5 +164,5 @@ def test_the_fingerprint_covers_every_file_the_bundled_pages_come_from() -> None
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=SECONDS)
     read = {path.rpartition("/demo_world/")[2] for path in done.stdout.splitlines()}
-    assert read == set(bundled_pages.PAGE_SOURCES)
+    assert read == set(bundled_pages.page_sources(Path(demo_world.__path__[0])))
     assert bundled_pages.fingerprint() == bundled_pages.fingerprint()
