@@ -19,6 +19,9 @@ from torch import Tensor
 _WORTH_RELEASING: Final = 2**19
 """Bytes of a row, in each layer, that must be free before they are given back: less costs more than it brings."""
 
+_MOVED_AT_ONCE: Final = 2**22
+"""Bytes of a row that a swap moves at once: what it sets aside is in no row meanwhile."""
+
 _MAP_NORESERVE: Final = 0x4000
 """Linux's, on x86-64 and ARM; Python has no name for it before 3.12."""
 
@@ -73,7 +76,9 @@ class KVCache:
         self._memory = LazyMemory(shape, dtype, torch.device(device))
         self._tokens = self._memory.tensor
         self._heads = sizes.n_head
-        self._worth_releasing = max(1, _WORTH_RELEASING // (self._tokens.stride(2) * dtype.itemsize))
+        self._token_bytes = self._tokens.stride(2) * dtype.itemsize
+        """Bytes of a token in a layer."""
+        self._worth_releasing = max(1, _WORTH_RELEASING // self._token_bytes)
         self.max_length, self.spare_column = max_length, spare_column
         self.lengths = [0] * rows
         self._written = [0] * rows
@@ -102,12 +107,8 @@ class KVCache:
         """
         if not 0 <= length <= self.lengths[row]:
             raise ValueError(f"cannot cut row {row} of {self.lengths[row]} tokens to {length}")
-        written = max(self._written[row], self.lengths[row])
-        if written - length >= self._worth_releasing:
-            for layer in self._tokens:
-                self._memory.release(layer[row, length:written])
-            written = length
-        self.lengths[row], self._written[row] = length, written
+        self._written[row] = self._release(self._tokens, row, length)
+        self.lengths[row] = length
 
     def copy(self, source: int, target: int, length: int) -> None:
         """Make ``target`` hold the first ``length`` tokens of ``source``, and nothing else.
@@ -122,15 +123,31 @@ class KVCache:
         self.lengths[target] = length
 
     def swap(self, first: int, second: int) -> None:
-        """Exchange two rows. The cost is a copy of the tokens that they hold."""
+        """Exchange two rows, a few layers at a time, so that both together never take much more memory than before.
+        The cost is a copy of the tokens that they hold."""
         if first == second:
             return
         longer, shorter = sorted((first, second), key=lambda row: -self.lengths[row])
         length, shared = self.lengths[longer], self.lengths[shorter]
-        aside = self._tokens[:, shorter, :shared].clone()
-        self.copy(longer, shorter, length)
-        self._tokens[:, longer, :shared] = aside
+        for layers in torch.split(self._tokens, max(1, _MOVED_AT_ONCE // max(1, length * self._token_bytes))):
+            for tokens in torch.split(layers[:, :, :shared], max(1, _MOVED_AT_ONCE // self._token_bytes), dim=2):
+                aside = tokens[:, shorter].clone()
+                tokens[:, shorter] = tokens[:, longer]
+                tokens[:, longer] = aside
+            layers[:, shorter, shared:length] = layers[:, longer, shared:length]
+            self._release(layers, longer, shared)
+        self.lengths[shorter] = length
         self.cut(longer, shared)
+
+    def _release(self, layers: Tensor, row: int, length: int) -> int:
+        """Give back what ``row`` takes past ``length`` tokens in some layers, if that is worth it; how many tokens take
+        memory then."""
+        written = max(self._written[row], self.lengths[row])
+        if written - length < self._worth_releasing:
+            return written
+        for layer in layers:
+            self._memory.release(layer[row, length:written])
+        return length
 
     def write(self, layer: int, rows: Tensor, columns: Tensor, keys_values: Tensor) -> None:
         """Put ``keys_values`` ``[batch, new tokens, 2 * heads, head_dim]`` of one layer at ``rows`` ``[batch, 1]``

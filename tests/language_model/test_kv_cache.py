@@ -53,6 +53,12 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
+def most_resident() -> int:
+    """The most bytes of memory that this process had since its peak was reset."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:")) * 1024
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only there is memory taken page by page")
 def test_memory_is_taken_as_rows_fill_and_given_back_as_they_empty() -> None:
     config = GPTJConfig(vocab_size=16, n_positions=2048, n_embd=256, n_layer=4, n_head=4, rotary_dim=16)
@@ -80,3 +86,20 @@ def test_of_a_wide_model_fewer_tokens_are_worth_giving_back() -> None:
     cache.cut(0, 100)  # 13 MB
     assert full - resident() > 8 * 2**20
     assert (cache.tokens[:, 0, :100] == 1.0).all()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there is memory taken page by page")
+@pytest.mark.parametrize("other", [0, 400], ids=["with an empty row", "with a full row"])
+def test_a_swap_of_a_wide_models_rows_takes_little_memory_besides(other: int) -> None:
+    config = GPTJConfig(vocab_size=16, n_positions=512, n_embd=4096, n_layer=12, n_head=16)
+    cache = KVCache(config, 2, 512, dtype=torch.bfloat16)
+    for row, length in enumerate((500, other)):  # 98 MB, and nothing or 79 MB
+        cache.tokens[:, row, :length] = row + 1.0
+        cache.lengths[row] = length
+    Path("/proc/self/clear_refs").write_text("5")  # resets the peak
+    before = resident()
+    cache.swap(0, 1)
+    assert most_resident() - before < 40 * 2**20
+    assert cache.lengths == [other, 500]
+    assert (cache.tokens[:, 1, :500] == 1.0).all()
+    assert (cache.tokens[:, 0, :other] == 2.0).all()
