@@ -62,9 +62,11 @@ class ServerHttp:
             limits=httpx.Limits(max_connections=address.connections + 2),
             trust_env=False,
         )
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def aclose(self) -> None:
         """Close connections."""
+        await asyncio.gather(*self._closing)
         await self._http.aclose()
 
     async def get(self, path: str) -> Any:
@@ -112,11 +114,12 @@ class ServerHttp:
         while True:
             async with contextlib.AsyncExitStack() as stack:
                 try:
-                    request = self._http.stream("POST", path, json=body, headers=headers)
-                    response = await stack.enter_async_context(request)
+                    request = self._http.build_request("POST", path, json=body, headers=headers)
+                    response = await self._http.send(request, stream=True)
                 except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout) as error:
                     problem, wait = f"cannot be reached: {_said(error)}", 0.0
                 else:
+                    stack.push_async_callback(self._close, response)
                     if response.status_code == 200:
                         yield response
                         return
@@ -128,6 +131,14 @@ class ServerHttp:
                         raise ServerError(f"{self._url} {problem}")
             if not await pauses.wait(at_least=wait):
                 raise ServerError(f"{self._url} {problem}")
+
+    async def _close(self, response: httpx.Response) -> None:
+        """Close ``response``, to the end even if whoever waits for it is cancelled meanwhile: httpx would never give
+        its connection free again."""
+        closing = asyncio.create_task(response.aclose())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+        await asyncio.shield(closing)
 
 
 def message_of(event: Any) -> str:

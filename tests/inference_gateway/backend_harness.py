@@ -26,12 +26,12 @@ VOCABULARY: Final = CallVocabulary.of(small_tokenizer(), [END])
 
 @asynccontextmanager
 async def remote(
-    kind: str, behaviour: Behaviour | None = None, *, silence_seconds: float = 20, **limits: Any
+    kind: str, behaviour: Behaviour | None = None, *, silence_seconds: float = 20, connections: int = 64, **limits: Any
 ) -> AsyncIterator[RemoteBackend]:
     """A started backend that stands on a server of ``kind``."""
     behaviour = behaviour or Behaviour(max_top=5 if kind == "tgi" else 20)
     async with serving(server_app(kind, behaviour)) as url:
-        address = ServerAddress(url, silence_seconds=silence_seconds)
+        address = ServerAddress(url, silence_seconds=silence_seconds, connections=connections)
         server = TGIServer(address, small_tokenizer()) if kind == "tgi" else OpenAIServer(address, small_tokenizer())
         backend = RemoteBackend(server, small_tokenizer(), VOCABULARY, RemoteLimits(**{"max_model_len": 200} | limits))
         await backend.start()

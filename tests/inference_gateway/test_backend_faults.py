@@ -54,6 +54,12 @@ async def test_a_stream_that_goes_wrong_ends_the_completion_with_an_error(
         assert (await completed(backend, "Plain:")).text == " a plain text.", "the server is used again"
 
 
+async def test_streams_that_are_cut_give_their_connections_free() -> None:
+    async with remote("llamacpp", connections=1) as backend:
+        told = [await completed(backend, max_tokens=3) for _ in range(8)]
+        assert [one.end.reason for one in told] == ["length"] * 8
+
+
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llamacpp"])
 async def test_a_missing_done_is_no_fault(kind: str) -> None:
     async with remote(kind, Behaviour(done=False)) as backend:
