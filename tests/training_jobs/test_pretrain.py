@@ -17,9 +17,10 @@ from torch.nn import functional as F  # noqa: N812, the field's name for it
 from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from training_jobs.pretrain.head_loss import head_loss
+from language_model.head_loss import head_loss
+from language_model.token_file import Tokens
 from training_jobs.pretrain.loop import Precision, PretrainRecipe, batch_loss, main, pretrain
-from training_jobs.pretrain.rows import Tokens, batches_from, epoch_batches, make_batch
+from training_jobs.pretrain.rows import batches_from, epoch_batches, make_batch
 from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 
 TINY = PretrainRecipe(

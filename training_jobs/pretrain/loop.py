@@ -31,11 +31,12 @@ from torch import Tensor
 from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
+from language_model.head_loss import head_loss
 from language_model.short_rows import attention_for
+from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
 from language_model.training_run import TrainingRun
-from training_jobs.pretrain.head_loss import head_loss
-from training_jobs.pretrain.rows import Batch, Tokens, batches_from
+from training_jobs.pretrain.rows import Batch, batches_from
 from training_jobs.runner.progress import StageProgress
 from training_jobs.settings import add_settings, read_settings, setting
 

@@ -9,6 +9,7 @@ from tokenizers import Tokenizer
 
 from demo_world.suites import TOOLS
 from demo_world.texts import CallSlot, Document, Text, documents
+from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.training_jobs.servers import tool_services
 from toolformer.tool_client import ToolClient
@@ -20,7 +21,7 @@ from training_jobs.corpora.demonstrations.__main__ import DOCUMENTS_FILE, make_c
 from training_jobs.corpora.demonstrations.executing import ExecutedDocument, execute
 from training_jobs.errors import StageError
 from training_jobs.execute.asking import ExecuteSettings, check_services
-from training_jobs.pretrain.rows import MANIFEST_FILE, Tokens
+from training_jobs.pretrain.rows import MANIFEST_FILE
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, train_tokenizer
 from training_jobs.records import CallSegment, says
 from training_jobs.text_encoder import TextEncoder

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Final, get_args
 
 from demo_world.splits import stable_hash
+from language_model.token_file import Tokens
 from toolformer.api_call import neutralise
 from toolformer.cache_settings import CacheSettings
 from toolformer.result_cache import ResultCache
@@ -28,7 +29,7 @@ from training_jobs.corpora.base.drawing import Calls, CorpusText, Heading, Shown
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_each, check_services, why_dropped
 from training_jobs.options import run_command
-from training_jobs.pretrain.rows import Tokens, write_manifest
+from training_jobs.pretrain.rows import write_manifest
 from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 from training_jobs.runner.progress import shown
 from training_jobs.settings import positive

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 from demo_world.suites import TOOLS
 from demo_world.texts import documents
+from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall
 from toolformer.cache_settings import CacheSettings
@@ -31,7 +32,7 @@ from toolformer.tools import ToolRegistry
 from training_jobs.corpora.demonstrations.executing import ExecutedDocument, execute
 from training_jobs.execute.asking import ExecuteSettings, check_services
 from training_jobs.options import run_command
-from training_jobs.pretrain.rows import Tokens, write_manifest
+from training_jobs.pretrain.rows import write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
 from training_jobs.runner.progress import shown
 from training_jobs.settings import positive

@@ -28,6 +28,7 @@ from rich.console import Console
 from tokenizers import Tokenizer
 
 from demo_world.splits import stable_hash
+from language_model.token_file import Tokens
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.base.drawing import CorpusText, prompt_form, rows, under_heading
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
@@ -36,7 +37,7 @@ from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, cut
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, school_problems
-from training_jobs.pretrain.rows import Tokens, write_manifest
+from training_jobs.pretrain.rows import write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
 from training_jobs.records import Document
 from training_jobs.runner.progress import StageProgress

@@ -12,6 +12,7 @@ from tokenizers import Tokenizer
 
 from demo_world.articles import Truth
 from demo_world.texts import CallSlot, Text
+from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.training_jobs.servers import tool_services
 from toolformer.api_call import ApiCall, call_ids
@@ -20,7 +21,6 @@ from training_jobs.corpora.base.__main__ import main, make_base_corpus
 from training_jobs.corpora.base.drawing import CorpusText, Heading, Shown, rows
 from training_jobs.corpora.base.random_calls import Placed, random_calls
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
-from training_jobs.pretrain.rows import Tokens
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, train_tokenizer
 
 COUNT = 300
