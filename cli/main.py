@@ -349,6 +349,8 @@ _FORWARDED: Final[tuple[tuple[str, ...], ...]] = (
      "--out DIR --texts 45000"),
     ("jobs real-text", "training_jobs.corpora.real_text", "Real text and ids that a base model is trained on.",
      "--from SOURCES --exams DATA --pairs train.tsv --out CORPUS"),
+    ("jobs reading", "training_jobs.corpora.reading", "Real questions with passages, for a reader to learn from.",
+     "--from SOURCES --exams DATA --out READING"),
     ("jobs copying", "training_jobs.corpora.base.copying", "Whether a base model copies: if not, no call helps it.",
      "models/base"),
     ("jobs form", "training_jobs.teach.form", "Whether a model follows the form of a tool's prompt, in a minute."),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from language_model.token_file import Tokens
 from training_jobs.corpora.base.drawing import Heading
 from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.generated_part import days, foreign
@@ -18,7 +19,6 @@ from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
-from training_jobs.pretrain.rows import Tokens
 from training_jobs.records import Document, records_in
 
 NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums")
@@ -106,8 +106,9 @@ def write_squad(folder: Path) -> None:
 def test_questions_that_an_exam_was_made_of_are_left_out(tmp_path: Path) -> None:
     write_squad(tmp_path)
     context = "Ada owned a kite. It was red and had a tail."
-    assert list(squad(tmp_path)) == [(context, [("Who owned it?", "Ada"), ("What colour was it?", "red")])]
-    assert list(squad(tmp_path, {"1a"})) == [(context, [("What colour was it?", "red")])]
+    asked = [("Who owned it?", "Ada"), ("What colour was it?", "red")]
+    assert list(squad(tmp_path)) == [("squad", "A", context, asked)]
+    assert list(squad(tmp_path, {"1a"})) == [("squad", "A", context, asked[1:])]
 
 
 def test_an_answer_is_found_in_its_sentence(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import cut
@@ -23,7 +23,8 @@ ROW_CHARACTERS: Final = 1_500
 """Prose is cut at paragraphs to rows of about so many characters, some 400 tokens."""
 
 _DOCUMENT: Final = re.compile(r'<doc id="\d+" url="[^"]*" title="([^"]*)">\n(.*?)\n</doc>', re.DOTALL)
-_SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
+SENTENCE: Final = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'(])")
+"""What is between two sentences."""
 _GAP: Final = re.compile(
     r"\b(?:about|of|is|to|over|than|at|around|by|from)  |  (?:from|by|to|in|and|of) |\(\s*[,;]|\(\)|&lt;"
 )
@@ -37,6 +38,16 @@ _ROW_LENGTHS: Final = (800, ROW_CHARACTERS, ROW_CHARACTERS, 3_000)
 _ASKED_FIRST_SHARE: Final = 0.2
 """Of the passages, those that come after their questions with the answers: what is said first is found again below."""
 _LONGEST_SENTENCE: Final = 400
+
+
+class AskedPassage(NamedTuple):
+    """A text of a source, its title if it has one, and what is asked of it: questions with their answers."""
+
+    source: str
+    title: str
+    text: str
+    asked: Sequence[tuple[str, str]]
+
 
 Texts = Callable[[Path, Part, random.Random], Iterator[str]]
 
@@ -97,26 +108,29 @@ def definitions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
 
 def reading(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Paragraphs with questions and their answers: SQuAD, TyDi, QAMR, SelQA, FairytaleQA."""
-    for context, asked in passages(folder, part):
+    for passage in passages(folder, part):
+        asked = list(passage.asked)
         rng.shuffle(asked)
         for at in range(0, len(asked), 3):
             lines = "\n".join(_asked(question, answer, rng) for question, answer in asked[at : at + 3])
-            yield f"{lines}\n{context}" if rng.random() < _ASKED_FIRST_SHARE else f"{context}\n{lines}"
+            text = passage.text
+            yield f"{lines}\n{text}" if rng.random() < _ASKED_FIRST_SHARE else f"{text}\n{lines}"
 
 
-def passages(folder: Path, part: Part) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Passages with (question, answer), without what the exams ask."""
+def passages(folder: Path, part: Part) -> Iterator[AskedPassage]:
+    """Passages with questions, without those that the exams ask."""
     every = chain(squad(folder, part.exams.ids), tydi(folder), qamr(folder), selqa(folder), fairytales(folder))
-    for context, asked in every:
-        if part.has("passage", context):
-            yield context, [(question, answer) for question, answer in asked if not part.exams.overlaps(question, 3)]
+    for passage in every:
+        if part.has("passage", passage.text):
+            asked = [(question, answer) for question, answer in passage.asked if not part.exams.overlaps(question, 3)]
+            yield passage._replace(asked=asked)
 
 
 def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, str]]:
     """Question, answer, and the sentence of the passage that has it."""
-    for context, asked in passages(folder, part):
-        sentences = _SENTENCE.split(context)
-        for question, answer in asked:
+    for passage in passages(folder, part):
+        sentences = SENTENCE.split(passage.text)
+        for question, answer in passage.asked:
             found = next((one for one in sentences if f" {answer}" in one), None)
             if found is not None and len(found) < _LONGEST_SENTENCE:
                 yield question, answer, found
@@ -124,17 +138,22 @@ def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, st
 
 def trivia(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Questions with their answers alone, several a row: WebQuestions' part for training and OpenTriviaQA."""
+    lines = [_asked(question, answers[0], rng) for question, answers in trivia_questions(folder, part)]
+    rng.shuffle(lines)
+    yield from _packed(lines, 300)
+
+
+def trivia_questions(folder: Path, part: Part) -> Iterator[tuple[str, Sequence[str]]]:
+    """Questions with right answers, the first of them the usual one."""
     found = json.loads((folder / "webquestions_trainmodel/main/trainmodel.json").read_text(encoding="utf-8"))
-    asked = [(row["qText"].capitalize(), row["answers"][0]) for row in found]
+    asked = [(row["qText"].capitalize(), row["answers"]) for row in found]
     for path in sorted((folder / "opentriviaqa/categories").iterdir()):
         if path.name == "brain-teasers":
             continue
         for question, answer in re.findall(r"#Q (.+?)\n\^ (.+?)\n", path.read_text(encoding="latin-1")):
             if "which of the" not in question.lower() and "?" in question and not part.exams.overlaps(question, 3):
-                asked.append((question.strip(), answer.strip()))
-    lines = [_asked(question, answer, rng) for question, answer in asked if part.has("trivia", question)]
-    rng.shuffle(lines)
-    yield from _packed(lines, 300)
+                asked.append((question.strip(), [answer.strip()]))
+    return ((question, answers) for question, answers in asked if part.has("trivia", question))
 
 
 def grade_school(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
@@ -199,55 +218,60 @@ def dated(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
                     yield f"Today is {day}. {row['Input']} ({result['Text']} is {resolved}.)"
 
 
-def squad(folder: Path, exams: Collection[str] = ()) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def squad(folder: Path, exams: Collection[str] = ()) -> Iterator[AskedPassage]:
     """SQuAD 1.1's dev part, without the questions whose ids are in ``exams``."""
     question = re.compile(r'data-id="(\w+)".*?class="question">(.*?)</strong>.*?class="answer">(.*?)</span>', re.DOTALL)
     for path in sorted((folder / "squad_v1.1_dev_html/explore/1.1/dev").glob("*.html")):
         for part in path.read_text(encoding="utf-8").split("<pre>")[1:]:
             context, _, asked = part.partition("</pre>")
             fine = [(q, a) for name, q, a in question.findall(asked) if name not in exams]
-            yield html.unescape(context), [(html.unescape(q), html.unescape(a)) for q, a in fine]
+            pairs = [(html.unescape(q), html.unescape(a)) for q, a in fine]
+            yield AskedPassage("squad", path.stem.replace("_", " "), html.unescape(context), pairs)
 
 
-def tydi(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def tydi(folder: Path) -> Iterator[AskedPassage]:
     """TyDi QA's English gold passages, the training part."""
     for path in sorted(folder.glob("tydiqa_goldp_en/*train/*.json")):
         for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
             for paragraph in article["paragraphs"]:
                 asked = [(one["question"], one["answers"][0]["text"]) for one in paragraph["qas"]]
-                yield re.sub(r"\[\d+\](?::\d+)?", "", paragraph["context"])[:ROW_CHARACTERS], asked
+                text = re.sub(r"\[\d+\](?::\d+)?", "", paragraph["context"])[:ROW_CHARACTERS]
+                yield AskedPassage("tydi", "", text, asked)
 
 
-def qamr(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def qamr(folder: Path) -> Iterator[AskedPassage]:
     """QAMR's sentences with questions."""
     for path in sorted((folder / "qamr/data/readable").glob("*.tsv")):
         for block in path.read_text(encoding="utf-8").split("\n\n"):
             lines = [line for line in block.splitlines() if line and not line.startswith("#")]
             pairs = [re.split(r"\t| {3,}", line) for line in lines[1:]]
             if lines:
-                yield lines[0], [(pair[0].strip(), pair[1].strip()) for pair in pairs if len(pair) > 1]
+                asked = [(pair[0].strip(), pair[1].strip()) for pair in pairs if len(pair) > 1]
+                yield AskedPassage("qamr", "", lines[0], asked)
 
 
-def selqa(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """SelQA: a question, and the sentence that answers it."""
+def selqa(folder: Path) -> Iterator[AskedPassage]:
+    """SelQA: a question, and the sentence that answers it, under the heading alone."""
     for path in sorted((folder / "selqa/ass").glob("*.json")):
         for row in json.loads(path.read_text(encoding="utf-8")):
             if row["answers"]:
                 answer = row["candidates"][row["answers"][0]]
-                yield f"{row['article']}: {row['section']}", [(row["question"], answer)]
+                yield AskedPassage("selqa", "", f"{row['article']}: {row['section']}", [(row["question"], answer)])
 
 
-def fairytales(folder: Path) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+def fairytales(folder: Path) -> Iterator[AskedPassage]:
     """FairytaleQA's questions whose answer is in the text."""
     for path in sorted(folder.glob("fairytaleqa/**/*-questions.csv")):
         story = Path(str(path).replace("questions", "section-stories", 1).replace("-questions.csv", "-story.csv"))
         if not story.exists():
             story = next(iter(folder.glob(f"fairytaleqa/**/{path.name.replace('-questions', '-story')}")), path)
         sections = {row.get("section"): row.get("text") for row in _rows(story, ",")}
+        title = path.stem.removesuffix("-questions").replace("-", " ")
         for row in _rows(path, ","):
             context = sections.get(row.get("cor_section"))
             if context and row.get("ex-or-im1") == "explicit" and row.get("answer1"):
-                yield " ".join(context.split())[-ROW_CHARACTERS:], [(row["question"].capitalize(), row["answer1"])]
+                text = " ".join(context.split())[-ROW_CHARACTERS:]
+                yield AskedPassage("fairytales", title, text, [(row["question"].capitalize(), row["answer1"])])
 
 
 SOURCES: Final[Mapping[str, Texts]] = {
@@ -267,7 +291,7 @@ def _clean(paragraphs: Sequence[str], exams: Exams) -> Iterator[str]:
     """Paragraphs without sentences that have a gap or that the exams have."""
     for paragraph in paragraphs:
         if exams.overlaps(paragraph) or _GAP.search(paragraph):
-            sentences = _SENTENCE.split(paragraph)
+            sentences = SENTENCE.split(paragraph)
             paragraph = " ".join(one for one in sentences if not _GAP.search(one) and not exams.overlaps(one))
         if len(paragraph) > 40:
             yield paragraph

@@ -1,0 +1,1 @@
+"""What a reader learns from: real questions, each with the passage that answers it where its source has one."""

@@ -1,0 +1,117 @@
+"""Write real questions for a reader, and the passages that they were asked about as pages to search.
+
+    toolformer jobs reading --from SOURCES --exams DATA --out READING
+
+``READING`` then holds, as JSON lines, ``questions.jsonl`` and ``held-out.jsonl`` (``source``, ``question``,
+``answers``, ``title``, ``text``, ``page``: for a passage's question the hundred words that say the answer and the id of
+their page; trivia have neither), and ``pages.jsonl``, the passages in KILT's form. Put behind an encyclopedia's
+pages these are found beside its passages, so that no passage shows by its style that it holds the answer. What the
+exams ask is left out, and so is a question whose passage does not say its answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from toolformer.model_files.whole import write_whole
+from training_jobs.corpora.real_text.overlap import Exams, Part
+from training_jobs.corpora.real_text.sources import SENTENCE, AskedPassage, passages, trivia_questions
+
+_WORDS: Final = 100
+"""About so many words a passage is cut to, as those of the encyclopedia's index are."""
+_LONGEST_ANSWER: Final = 10
+"""In words: who asks in passing wants no sentence."""
+_SHORTEST_TRIVIA_ANSWER: Final = 3
+"""In characters: a shorter one stands in many passages by chance."""
+
+
+def make(sources: Path, exams: Exams, out: Path) -> Mapping[str, int]:
+    """Write the three files and return how many lines each has.
+
+    Raises:
+        OSError: if a source is not there.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    numbers: dict[str, str] = {}
+    pages = []
+    for part in (Part(exams), Part(exams, held_out=True)):
+        for passage in passages(sources, part):
+            if passage.text not in numbers:
+                numbers[passage.text] = f"reading{len(numbers)}"
+                pages.append(_page(numbers[passage.text], passage))
+    files = {
+        "pages": pages,
+        "questions": list(_questions(sources, Part(exams), numbers)),
+        "held-out": list(_questions(sources, Part(exams, held_out=True), numbers)),
+    }
+    for name, records in files.items():
+        lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        write_whole(out / f"{name}.jsonl", "".join(lines))
+    return {name: len(records) for name, records in files.items()}
+
+
+def _questions(sources: Path, part: Part, pages: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    for passage in passages(sources, part):
+        for question, answer in passage.asked:
+            answer = answer.rstrip(".")
+            text = around(passage.text, answer)
+            if text is not None and len(answer.split()) <= _LONGEST_ANSWER:
+                place = {"title": passage.title, "text": text, "page": pages[passage.text]}
+                yield {"source": passage.source, "question": question, "answers": [answer], **place}
+    for question, answers in trivia_questions(sources, part):
+        fine = [one for one in answers if len(one) >= _SHORTEST_TRIVIA_ANSWER]
+        if fine:
+            yield {"source": "trivia", "question": question, "answers": fine}
+
+
+def around(text: str, answer: str) -> str | None:
+    """The sentence of ``text`` that says ``answer``, with those about it up to a hundred words; none if it does not."""
+    said = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
+    sentences = SENTENCE.split(" ".join(text.split()))
+    first = next((number for number, one in enumerate(sentences) if answer and said.search(one)), None)
+    if first is None:
+        return None
+    begin, end = first, first + 1
+    words = len(sentences[first].split())
+    while begin > 0 or end < len(sentences):
+        before = begin > 0 and (end == len(sentences) or first - begin <= end - first)
+        words += len(sentences[begin - 1 if before else end].split())
+        if words > _WORDS:
+            break
+        begin, end = (begin - 1, end) if before else (begin, end + 1)
+    return " ".join(sentences[begin:end])
+
+
+def _page(number: str, passage: AskedPassage) -> dict[str, Any]:
+    """In KILT's form; a passage without a title has its first words for one."""
+    title = passage.title or " ".join(passage.text.split()[:4])
+    return {"wikipedia_id": number, "wikipedia_title": title, "text": [f"{title}\n", passage.text]}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Command line of this job."""
+    parser = argparse.ArgumentParser(
+        prog="python -m training_jobs.corpora.reading",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--from", dest="sources", type=Path, required=True, help="folder with a folder a source")
+    parser.add_argument(
+        "--exams", type=Path, required=True, help="folder of the benchmarks, whose questions are left out"
+    )
+    parser.add_argument("--out", type=Path, required=True, help="directory to write to")
+    options = parser.parse_args(arguments)
+    try:
+        counts = make(options.sources, Exams.read(options.exams), options.out)
+    except OSError as trouble:
+        parser.exit(1, f"{parser.prog}: {trouble}\n")
+    print(json.dumps(counts))
+
+
+if __name__ == "__main__":
+    main()
