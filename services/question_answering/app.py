@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, Field
 
 from services.base import ConfigurationError, ServiceInfo, create_app, read_settings
-from services.question_answering.checkpoint import ModelError
+from services.question_answering.checkpoint import RETRIEVER, ModelError
 from services.question_answering.checkpoint import read_settings as read_model_settings
 from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.index_folder import UnusablePassagesError, read_manifest
@@ -38,7 +38,7 @@ class UsedPassage(BaseModel):
     id: str
     title: str = Field(description="The page's title, and after a colon its section.")
     text: str
-    score: float = Field(description="Dot product of the question's and the passage's vectors.")
+    score: float = Field(description="Dot product of the question's and the passage's vectors; of a search, BM25.")
 
 
 class AnswerWithPassages(BaseModel):
@@ -106,7 +106,12 @@ def _require_model_and_index(settings: QuestionAnsweringSettings) -> None:
     except ModelError as error:
         remedy = "services/question_answering/README.md says how to convert or train one"
         raise ConfigurationError(f"TOOLFORMER_QUESTION_ANSWERING_MODEL: {error}; {remedy}") from error
-    if settings.index is not None:
+    if settings.search is None and not (settings.model / RETRIEVER).is_dir():
+        raise ConfigurationError(
+            f"TOOLFORMER_QUESTION_ANSWERING_MODEL: {settings.model} has no retriever; name a Wikipedia search service "
+            "in TOOLFORMER_QUESTION_ANSWERING_SEARCH"
+        )
+    if settings.search is None and settings.index is not None:
         try:
             read_manifest(settings.index)
         except UnusablePassagesError as error:

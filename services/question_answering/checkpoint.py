@@ -9,6 +9,8 @@ MODEL/reader/{config.json,model*.safetensors,tokenizer.json}       a T5, as Hugg
 from __future__ import annotations
 
 import hashlib
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -16,12 +18,13 @@ from typing import Final, Literal
 import torch
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from tokenizers import Tokenizer
+from torch import Tensor
 
 from services.question_answering.bert import Bert, BertConfig
 from services.question_answering.reader import Reader
 from services.question_answering.retriever import Retriever
 from services.question_answering.t5 import T5, T5Config
-from services.question_answering.weights import WeightsError, load_weights
+from services.question_answering.weights import WeightsError, load_weights, save_weights
 from toolformer.model_files.digests import AT_START, DamagedError, check, file_digest
 from toolformer.model_files.whole import write_whole
 
@@ -82,6 +85,15 @@ class Model:
     settings: ModelSettings
     retriever: Retriever
     reader: Reader
+
+
+def write_part(folder: Path, model: Bert | T5, tokenizer: Tokenizer, weights: Mapping[str, Tensor]) -> None:
+    """Write one network with ``weights``, in half precision, into ``folder``, in place of what is there."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    model.config.write(folder / "config.json")
+    tokenizer.save(str(folder / "tokenizer.json"), pretty=False)
+    save_weights(folder, weights, torch.float16)
 
 
 def write_settings(folder: Path, settings: ModelSettings) -> ModelSettings:
@@ -159,19 +171,29 @@ def load_model(
             max_tokens=min(settings.max_tokens, queries.config.positions),
             passage_encoder=_bert(folder / PASSAGE_RETRIEVER, dtype, place) if own_passages else None,
         )
-        with torch.device("meta"):
-            t5 = T5(T5Config.read(folder / READER / "config.json"))
-        if with_reader:
-            load_weights(folder / READER, t5, dtype=dtype, device=place)
-        reader = Reader(
-            t5,
-            _tokenizer(folder / READER),
-            max_tokens=settings.max_tokens,
-            max_answer_tokens=settings.max_answer_tokens,
-        )
+        reader = _reader(folder / READER, settings, place, dtype, empty=not with_reader)
     except (WeightsError, ValueError, OSError, RuntimeError) as error:
         raise ModelError(f"the model at {folder} cannot be loaded: {error}; {_REMEDY}") from error
     return Model(settings, retriever, reader)
+
+
+def load_reader(folder: Path, *, device: str = "cpu", precision: Precision = "float32") -> tuple[ModelSettings, Reader]:
+    """The reader of the model in ``folder``, which may have no retriever. Arguments and errors: see `load_model`."""
+    settings = verify(folder, at_most=AT_START)
+    try:
+        return settings, _reader(folder / READER, settings, torch.device(device), getattr(torch, precision))
+    except (WeightsError, ValueError, OSError, RuntimeError) as error:
+        raise ModelError(f"the model at {folder} cannot be loaded: {error}; {_REMEDY}") from error
+
+
+def _reader(
+    folder: Path, settings: ModelSettings, device: torch.device, dtype: torch.dtype, *, empty: bool = False
+) -> Reader:
+    with torch.device("meta"):
+        t5 = T5(T5Config.read(folder / "config.json"))
+    if not empty:
+        load_weights(folder, t5, dtype=dtype, device=device)
+    return Reader(t5, _tokenizer(folder), max_tokens=settings.max_tokens, max_answer_tokens=settings.max_answer_tokens)
 
 
 def _bert(folder: Path, dtype: torch.dtype, device: torch.device) -> Bert:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 from pydantic import Field
@@ -16,10 +16,19 @@ from pydantic_settings import BaseSettings
 from services.base import Call, CannotStart, InBatches, ToolFailure, fingerprint
 from services.bundled_pages import build_beside
 from services.question_answering.agreement import agreement
-from services.question_answering.checkpoint import Model, ModelError, Precision, load_model
+from services.question_answering.checkpoint import (
+    Model,
+    ModelError,
+    ModelSettings,
+    Precision,
+    load_model,
+    load_reader,
+)
 from services.question_answering.index_folder import OpenIndex, UnusablePassagesError, open_index
+from services.question_answering.page_search import PageSearch
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
-from services.question_answering.passages import PagePassage
+from services.question_answering.passages import Found
+from services.question_answering.reader import Reader
 from toolformer.model_files.home import BUNDLED_MODELS
 
 BUNDLED_MODEL: Final = BUNDLED_MODELS / "question_answering"
@@ -35,6 +44,8 @@ class QuestionAnsweringSettings(BaseSettings):
     model: Path = BUNDLED_MODEL
     index: Path | None = None
     """A finished index; without one the bundled encyclopedia is embedded under the data folder, once."""
+    search: str | None = Field(None, pattern=r"^https?://\S+$")
+    """Address of a Wikipedia search service whose passages are read; retriever and index are then not used."""
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
     precision: Precision = "float32"
     """Of weights and states."""
@@ -56,11 +67,11 @@ class QuestionAnsweringSettings(BaseSettings):
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A passage that a question was answered from, and its score with the retriever: a dot product."""
+class Asked:
+    """A question, and the passages to answer it from where they have been found already."""
 
-    passage: PagePassage
-    score: float
+    question: str
+    found: tuple[Found, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,61 +85,93 @@ class Answered:
     found: tuple[Found, ...]
 
 
-class QuestionAnsweringEngine(InBatches[str, Answered]):
-    """Answers questions from one model and one index."""
+class QuestionAnsweringEngine(InBatches[Asked, Answered]):
+    """Answers questions from one model and one index, or from what a search service finds."""
 
     def __init__(self, settings: QuestionAnsweringSettings) -> None:
         super().__init__(max_batch=MAX_BATCH, wait_s=settings.wait_ms / 1_000)
         self._settings = settings
         self._index_folder = settings.index or settings.data_dir / "question_answering" / "index"
         self._min_agreement = 0.0
+        self._passages = settings.passages or 0
+        self._search = None if settings.search is None else PageSearch(settings.search)
 
     async def start(self) -> None:
-        """Builds the bundled index where no other is named, and loads model and index.
+        """Builds the bundled index where no other is named, and loads model and index; or loads the reader, and waits
+        until the search service is ready.
 
         Raises:
             CannotStart: the model cannot be loaded, or there is no finished index of this model.
         """
-        if self._settings.index is None:
+        if self._search is None and self._settings.index is None:
             folders = ("--model", str(self._settings.model), "--index", str(self._index_folder))
             module = "services.question_answering.build_index"
             if status := await build_beside(module, "--pages", "bundled", *folders):
                 raise CannotStart(f"the bundled index could not be made (exit status {status}); the reason is above")
         await super().start()
+        if self._search is not None:
+            self.data_version = fingerprint(self.data_version, await self._search.version())
 
-    def load(self) -> Callable[[Sequence[str]], list[Answered]]:
+    async def stop(self) -> None:
+        """See `InBatches.stop`."""
+        await super().stop()
+        if self._search is not None:
+            await self._search.close()
+
+    def load(self) -> Callable[[Sequence[Asked]], list[Answered]]:
         """See `InBatches.load`."""
         settings = self._settings
         if settings.threads is not None:
             torch.set_num_threads(settings.threads)
         try:
-            model = load_model(settings.model, device=settings.device, precision=settings.precision)
-            index = open_index(
-                self._index_folder,
-                model.settings.retriever_digest,
-                model.retriever.width,
-                probes=settings.probes,
-                refine=settings.refine,
-            )
+            about, reader, found = self._reader_and_passages()
         except (ModelError, UnusablePassagesError) as error:
             raise CannotStart(str(error)) from error
-        logger.info("opened %s: %d passages, %s", self._index_folder, len(index.passages), index.manifest.kind)
         asked = settings.min_agreement
-        self._min_agreement = model.settings.min_agreement if asked is None else asked
-        how = settings.model_dump(exclude={"model", "index", "data_dir", "wait_ms"})
-        self.data_version = fingerprint(model.settings, index.manifest, how)
+        self._min_agreement = about.min_agreement if asked is None else asked
 
-        def answered(questions: Sequence[str]) -> list[Answered]:
-            found = retrieve(model, index, questions, settings.passages or model.settings.passages)
-            passages = [[one.passage for one in row] for row in found]
+        def answered(asked: Sequence[Asked]) -> list[Answered]:
+            questions, rows = [one.question for one in asked], found(asked)
+            passages = [[one.passage for one in row] for row in rows]
             return [
                 Answered(answer.text, answer.score, agreement(question, read), tuple(row))
                 for question, answer, read, row in zip(
-                    questions, model.reader.answer(questions, passages), passages, found, strict=True
+                    questions, reader.answer(questions, passages), passages, rows, strict=True
                 )
             ]
 
         return answered
+
+    def _reader_and_passages(
+        self,
+    ) -> tuple[ModelSettings, Reader, Callable[[Sequence[Asked]], Sequence[Sequence[Found]]]]:
+        """The model's settings and reader, and what finds passages to read; sets `data_version`.
+
+        Raises:
+            ModelError: see `load_model`.
+            UnusablePassagesError: see `open_index`.
+        """
+        settings = self._settings
+        how = settings.model_dump(exclude={"model", "index", "data_dir", "wait_ms"})
+        where: dict[str, Any] = {"device": settings.device, "precision": settings.precision}
+        if settings.search is not None:
+            about, reader = load_reader(settings.model, **where)
+            self._passages = settings.passages or about.passages
+            self.data_version = fingerprint(about, how)
+            return about, reader, lambda asked: [one.found for one in asked]
+        model = load_model(settings.model, **where)
+        about = model.settings
+        index = open_index(
+            self._index_folder,
+            about.retriever_digest,
+            model.retriever.width,
+            probes=settings.probes,
+            refine=settings.refine,
+        )
+        logger.info("opened %s: %d passages, %s", self._index_folder, len(index.passages), index.manifest.kind)
+        self.data_version = fingerprint(about, index.manifest, how)
+        k = settings.passages or about.passages
+        return about, model.reader, lambda asked: retrieve(model, index, [one.question for one in asked], k)
 
     async def answer_one(self, call: Call) -> str:
         """See `ask`."""
@@ -139,9 +182,15 @@ class QuestionAnsweringEngine(InBatches[str, Answered]):
 
         Raises:
             ToolFailure: ``empty_question``, or ``no_answer`` where the reader writes none or is not sure enough, or
-                where the passages are about something else.
+                where the passages are about something else, or there are none.
+            NotReady: the search service cannot be asked.
         """
-        [answered] = await self.ask_all([require_question(question)])
+        asked = Asked(require_question(question))
+        if self._search is not None:
+            asked = replace(asked, found=tuple(await self._search.find(asked.question, self._passages)))
+            if not asked.found:
+                raise ToolFailure("no_answer", "no page has any of the question's words")
+        [answered] = await self.ask_all([asked])
         if not answered.answer:
             raise ToolFailure("no_answer", "the reader found no answer in the passages")
         least = self._settings.min_score

@@ -17,11 +17,11 @@ from typing import Final
 from demo_world.questions import SPLITS, Question, suite
 from services.question_answering.agreement import agreement
 from services.question_answering.checkpoint import Model, ModelError, load_model
-from services.question_answering.engine import Found, retrieve
+from services.question_answering.engine import retrieve
 from services.question_answering.formats import normalised
 from services.question_answering.imagining import says
 from services.question_answering.index_folder import OpenIndex, UnusablePassagesError, open_index
-from services.question_answering.passages import PagePassage
+from services.question_answering.passages import Found, PagePassage
 
 _BATCH: Final = 32
 _RECALL_AT: Final = (1, 5, 20)

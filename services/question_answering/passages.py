@@ -48,6 +48,14 @@ class PagePassage:
         return {"id": self.id, "title": self.heading, "text": self.text}
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage that was found for a question, and its score: the retriever's dot product, or BM25."""
+
+    passage: PagePassage
+    score: float
+
+
 def split_page(page: Mapping[str, Any], max_words: int) -> Iterator[PagePassage]:
     """The passages of a page of a KILT knowledge source, in order.
 

@@ -201,6 +201,13 @@ def test_the_index_is_there_or_will_be_built_or_is_broken(tmp_path: Path) -> Non
     matches("problem: ", "encyclopedia", {"TOOLFORMER_WIKI_SEARCH_INDEX": str(tmp_path / "mine")})
 
 
+def test_passages_may_be_another_services(tmp_path: Path) -> None:
+    environ = {"TOOLFORMER_DATA_DIR": str(tmp_path)}
+    matches("ok: not indexed yet", "passages", environ)
+    environ["TOOLFORMER_QUESTION_ANSWERING_SEARCH"] = "http://127.0.0.1:8103"
+    matches("ok: found by http://127.0.0.1:8103", "passages", environ)
+
+
 def test_the_registry_is_checked_and_ports_do_not_repeat_it(tmp_path: Path) -> None:
     environ = {"TOOLFORMER_TOOLS": str(tmp_path / "tools.toml")}
     matches(r"problem: .*tools\.toml", "tools", environ)
