@@ -3,8 +3,10 @@
 - ``bert.py``, ``t5.py``, ``padding.py``: the two models, of transformers' layers under the published parameter names
 - ``formats.py``: the texts that they see
 - ``retriever.py``, ``reader.py``: questions and passages to vectors; questions with passages to answers
-- ``passages.py``, ``passage_index.py``, ``index_folder.py``, ``build_index.py``: what is searched
+- ``passages.py``, ``passage_index.py``, ``index_folder.py``, ``build_index.py``: what is searched; ``page_search.py``:
+  a service that is asked instead
 - ``weights.py``, ``checkpoint.py``: a model on disk; ``published.py``, ``convert.py``: Atlas' own files made into one
 - ``engine.py``, ``app.py``: the above as a tool service that merges calls into batches
 - ``vocabulary.py``, ``training_data.py``, ``copying.py``, ``train.py``, ``evaluate.py``: a small model of one's own
+- ``train_reader.py``, ``train_gaps.py``, ``train_questions.py``, ``train_loss.py``: a reader that learns from real text
 """

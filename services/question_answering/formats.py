@@ -15,6 +15,11 @@ _ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION: Final = str.maketrans("", "", string.punctuation)
 
 
+def gap_mark(number: int) -> str:
+    """What stands for gap ``number`` of a text, and opens what fills it: T5's other sentinels, from 1 on."""
+    return f"<extra_id_{number}>"
+
+
 def prompt(question: str) -> str:
     """What retriever and reader are given for a question."""
     return f"question: {question} answer: {ANSWER_MARK}"
@@ -31,8 +36,8 @@ def reader_text(asked: str, passage: PagePassage) -> str:
 
 
 def target(answer: str) -> str:
-    """An answer as the reader learns to write it."""
-    return f"{ANSWER_MARK} {answer}"
+    """An answer as the reader learns to write it; where there is none, the mark alone."""
+    return f"{ANSWER_MARK} {answer}".rstrip()
 
 
 def normalised(answer: str) -> str:

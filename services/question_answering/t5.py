@@ -128,16 +128,23 @@ class T5(nn.Module):
     def decode(self, ids: Tensor, memory: DecoderMemory) -> Tensor:
         """Logits (batch, length, vocabulary) after each of ``ids`` (batch, length), which follow those decoded before;
         ``memory`` grows by them."""
+        return F.linear(self.hidden(ids, memory), self.head)
+
+    def hidden(self, ids: Tensor, memory: DecoderMemory) -> Tensor:
+        """What the ``head`` reads (batch, length, width) where `decode` gives logits."""
         hidden: Tensor = self.decoder(
             inputs_embeds=self.shared(ids),
             encoder_hidden_states=memory.encoded,
             encoder_attention_mask=memory.mask,
             past_key_values=memory.cache,
         ).last_hidden_state
-        if self.config.tied:
-            return F.linear(hidden * self.config.width**-0.5, self.shared.weight)
-        logits: Tensor = self.lm_head(hidden)
-        return logits
+        return hidden * self.config.width**-0.5 if self.config.tied else hidden
+
+    @property
+    def head(self) -> Tensor:
+        """Weights (vocabulary, width) of the output."""
+        weight: Tensor = self.shared.weight if self.config.tied else self.lm_head.weight
+        return weight
 
 
 class DecoderMemory:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -30,24 +29,21 @@ from demo_world import questions
 from language_model.training_run import TrainingRun
 from services.question_answering import vocabulary
 from services.question_answering.bert import Bert, BertConfig
-from services.question_answering.checkpoint import READER, RETRIEVER, ModelSettings, write_settings
+from services.question_answering.checkpoint import READER, RETRIEVER, ModelSettings, write_part, write_settings
 from services.question_answering.copying import start_as_copier
 from services.question_answering.formats import prompt, reader_text, retriever_text, target
 from services.question_answering.imagining import Example
 from services.question_answering.padding import encoded, padded, text_batches
 from services.question_answering.passages import PagePassage
-from services.question_answering.reader import encode_apart, fused
 from services.question_answering.retriever import mean_pooled
-from services.question_answering.t5 import T5, DecoderMemory, T5Config
+from services.question_answering.t5 import T5, T5Config
+from services.question_answering.train_loss import TOKENS_PER_PASS, written_loss
 from services.question_answering.training_data import POOL, TrainingSet, bundled_passages
 from services.question_answering.training_schedule import Schedule
-from services.question_answering.weights import save_weights
 
 Part = Literal["retriever", "reader"]
 PARTS: Final[tuple[Part, ...]] = ("retriever", "reader")
 
-TOKENS_PER_PASS: Final = 2_048
-"""Tokens that are encoded together in training: few, so that texts of one length meet and little is padding."""
 _SHARPNESS: Final = 0.5
 """What dot products are scaled by before the retriever's softmax. Far less (one over the root of the width) and vectors
 grow for a thousand steps before names tell passages apart."""
@@ -124,15 +120,9 @@ class Models:
 
     def reader_loss(self, examples: Sequence[Example]) -> Tensor:
         """Cross-entropy in nats a token of the answers, each from the passage that says it."""
-        texts = [reader_text(prompt(example.question), example.gold) for example in examples]
-        pad, longest = self.reader.config.pad_id, self.recipe.max_tokens
-        states = encode_apart(self.reader, encoded(self.reader_tokenizer, texts, longest), TOKENS_PER_PASS)
-        together, seen = fused(states, [1] * len(examples))
-        answers = encoded(self.reader_tokenizer, [target(example.answer) for example in examples], longest)
-        labels, written = padded(answers, pad)
-        inputs = F.pad(labels[:, :-1], (1, 0), value=pad)
-        logits = self.reader.decode(inputs, DecoderMemory(together, seen))
-        return F.cross_entropy(logits[written], labels[written])
+        texts = [[reader_text(prompt(example.question), example.gold)] for example in examples]
+        answers = [target(example.answer) for example in examples]
+        return written_loss(self.reader, self.reader_tokenizer, texts, answers, max_tokens=self.recipe.max_tokens)
 
     def _embed(self, texts: Sequence[str]) -> Tensor:
         ids = encoded(self.retriever_tokenizer, texts, self.recipe.max_tokens)
@@ -228,13 +218,7 @@ def save_part(models: Models, folder: Path, part: Part, weights: Mapping[str, Te
     settings too."""
     model: Bert | T5 = models.retriever if part == RETRIEVER else models.reader
     tokenizer = models.retriever_tokenizer if part == RETRIEVER else models.reader_tokenizer
-    place = folder / part
-    if place.exists():
-        shutil.rmtree(place)
-    place.mkdir(parents=True)
-    model.config.write(place / "config.json")
-    tokenizer.save(str(place / "tokenizer.json"), pretty=False)
-    save_weights(place, weights, torch.float16)
+    write_part(folder / part, model, tokenizer, weights)
     if all((folder / each).exists() for each in PARTS):
         origin = f"python -m services.question_answering.train, {json.dumps(asdict(models.recipe))}"
         settings = ModelSettings(

@@ -14,7 +14,7 @@ from typing import Final
 from tokenizers import Tokenizer, processors
 
 from language_model.tokenizer import learn_byte_level
-from services.question_answering.formats import ANSWER_MARK
+from services.question_answering.formats import ANSWER_MARK, gap_mark
 
 PAD: Final = "<pad>"
 END: Final = "</s>"
@@ -27,9 +27,11 @@ _BEFORE: Final = r" ?[^\s\p{L}\p{N}]?"
 _PIECES: Final = rf"{_BEFORE}\p{{N}}{{1,3}}|{_BEFORE}\p{{Lu}}\p{{L}}*|{_BEFORE}\p{{L}}+| ?[^\s\p{{L}}\p{{N}}]|\s+"
 
 
-def learn(texts: Iterable[str], *, vocab_size: int = VOCAB_SIZE) -> tuple[Tokenizer, Tokenizer]:
-    """The retriever's and the reader's tokenizer, learned from ``texts``; the same texts give the same ones."""
-    tokenizer = learn_byte_level(texts, _PIECES, vocab_size=vocab_size, special_tokens=SPECIAL)
+def learn(texts: Iterable[str], *, vocab_size: int = VOCAB_SIZE, gaps: int = 0) -> tuple[Tokenizer, Tokenizer]:
+    """The retriever's and the reader's tokenizer, learned from ``texts``; the same texts give the same ones. They have
+    marks for so many ``gaps``."""
+    special = [*SPECIAL, *map(gap_mark, range(1, gaps + 1))]
+    tokenizer = learn_byte_level(texts, _PIECES, vocab_size=vocab_size, special_tokens=special)
     return _framed(tokenizer, f"{BEGIN_TEXT} $A {END_TEXT}"), _framed(tokenizer, f"$A {END}")
 
 

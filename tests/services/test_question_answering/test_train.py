@@ -14,7 +14,7 @@ from demo_world import encyclopedia, questions
 from services.question_answering import training_data
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
-from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
+from services.question_answering.engine import Asked, QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.evaluate import evaluate
 from services.question_answering.imagining import Example, answered, called, name_in, renamed, says
 from services.question_answering.index_folder import open_index
@@ -227,7 +227,7 @@ async def test_what_was_trained_is_served(straight: tuple[Path, Models], tmp_pat
     settings = QuestionAnsweringSettings(model=straight[0] / "model", index=tmp_path / "index")
     engine = QuestionAnsweringEngine(settings)
     await engine.start()
-    [answered] = await engine.ask_all([asked[0].question])
+    [answered] = await engine.ask_all([Asked(asked[0].question)])
     await engine.stop()
     assert {one.passage.heading.partition(": ")[0] for one in answered.found} <= wanted
     index = open_index(tmp_path / "index", model.settings.retriever_digest, model.retriever.width)
@@ -247,7 +247,7 @@ async def test_without_an_index_the_bundled_encyclopedia_is_embedded_once(
     for _ in range(2):
         engine = QuestionAnsweringEngine(QuestionAnsweringSettings(model=straight[0] / "model"))
         await engine.start()
-        [answered] = await engine.ask_all(["What is the population of Ljubljana?"])
+        [answered] = await engine.ask_all([Asked("What is the population of Ljubljana?")])
         assert len(answered.found) == 1
         await engine.stop()
         written.append((index / "vectors.faiss").stat().st_mtime_ns)

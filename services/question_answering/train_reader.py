@@ -1,0 +1,309 @@
+"""Trains a reader on real text: first to fill gaps, then on real questions with found passages, some of which do not
+say the answer: it writes nothing to them.
+
+    python -m services.question_answering.train_reader --corpus CORPUS --questions READING --search ADDRESS --out RUN
+
+``CORPUS`` is what ``toolformer jobs real-text`` wrote, ``READING`` what ``toolformer jobs reading`` wrote, ``ADDRESS``
+a Wikipedia search service over an encyclopedia's pages and those of ``READING``; it is asked once. Seeded; may be
+killed at any moment and started again with the same command. The model in ``RUN/model`` has no retriever: it reads
+what ``TOOLFORMER_QUESTION_ANSWERING_SEARCH`` finds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import logging
+import random
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+from typing import Final
+
+import torch
+from rich.console import Console
+from rich.progress import Progress
+from tokenizers import Tokenizer
+from torch import Tensor
+
+from language_model.short_rows import attention_for
+from language_model.training_run import TrainingRun
+from services.base import NotReady
+from services.question_answering import vocabulary
+from services.question_answering.checkpoint import READER, ModelSettings, Precision, write_part, write_settings
+from services.question_answering.copying import start_as_copier
+from services.question_answering.formats import normalised, prompt, reader_text, target
+from services.question_answering.passages import PagePassage
+from services.question_answering.reader import Reader
+from services.question_answering.t5 import T5, T5Config
+from services.question_answering.train_gaps import MOST_GAPS, CorpusTexts, completion, with_gaps
+from services.question_answering.train_loss import written_loss
+from services.question_answering.train_questions import Lesson, RealQuestions, find_passages
+from services.question_answering.training_schedule import Schedule
+
+logger = logging.getLogger(__name__)
+
+_FOUND: Final = 8
+"""Passages that are asked of the search for a question: more than are read, since some are its own page."""
+_VOCABULARY_TEXTS: Final = 30_000
+_MAX_ANSWER_TOKENS: Final = 24
+_BATCH_EXAMINED: Final = 16
+_LENGTH: Final = frozenset({"answering_steps", "examined", "examine_every", "checkpoint_seconds"})
+"""What may be changed in a run that is under way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderRecipe:
+    """What a run is: ``gap_steps`` of ``gap_batch`` texts, half of them with gaps and half sentences to complete, then
+    ``answering_steps`` of ``answering_batch`` questions, in each of which the rate rises no more and falls. Weights
+    and their updates are float32, whatever the ``precision`` of the products."""
+
+    seed: int = 0
+    vocabulary: int = 8_192
+    width: int = 256
+    inner_width: int = 1_024
+    head_width: int = 64
+    encoder_layers: int = 6
+    decoder_layers: int = 3
+    max_tokens: int = 256
+    passages: int = 6
+    without_answer: float = 0.2
+    """Of the questions, the share whose passages do not say the answer."""
+    gap_steps: int = 12_000
+    gap_batch: int = 32
+    answering_steps: int = 6_000
+    answering_batch: int = 16
+    rate: float = 1e-3
+    precision: Precision = "bfloat16"
+    examined: int = 200
+    """Questions held out that are asked now and then, with and without their answer."""
+    examine_every: int = 1_000
+    checkpoint_seconds: int = 240
+
+    def schedule(self) -> Schedule:
+        """How fast it learns: the second part starts anew with half the rate."""
+        return Schedule(self.gap_steps, self.rate, self.answering_steps)
+
+    def shape(self, vocabulary_size: int) -> T5Config:
+        """Of the reader. T5 1.0's plain feed-forward takes three quarters of the time of 1.1's."""
+        return T5Config(
+            vocabulary_size, self.width, self.head_width, self.inner_width, self.encoder_layers, self.decoder_layers,
+            self.width // self.head_width, feed_forward="relu", tied=True,
+            pad_id=vocabulary.SPECIAL.index(vocabulary.PAD), eos_id=vocabulary.SPECIAL.index(vocabulary.END),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Shares of the questions examined: answered rightly and declined where a passage says the answer, and declined
+    where none does."""
+
+    right: float
+    declined: float
+    declined_without: float
+
+    def __str__(self) -> str:
+        return f"{self.right:.1%} right, {self.declined:.1%} declined; without the answer {self.declined_without:.1%}"
+
+
+class ReaderTraining:
+    """A run in the folder ``out``, which `prepare` has put questions into.
+
+    Raises:
+        OSError: the corpus cannot be read.
+    """
+
+    def __init__(self, out: Path, recipe: ReaderRecipe, corpus: Path) -> None:
+        self.out, self.recipe = out, recipe
+        self.texts = CorpusTexts(corpus)
+        self.tokenizer = _tokenizer(out / "tokenizer.json", recipe, self.texts)
+        shape = recipe.shape(self.tokenizer.get_vocab_size())
+        self.model = start_as_copier(T5(shape).initialise(recipe.seed), recipe.seed)
+
+    @cached_property
+    def questions(self) -> RealQuestions:
+        """What is learned from after the gaps: until then they need not be there."""
+        return RealQuestions(self.out / "questions.jsonl", most=self.recipe.passages)
+
+    @cached_property
+    def held_out(self) -> RealQuestions:
+        """What is asked now and then."""
+        return RealQuestions(self.out / "held-out.jsonl", most=self.recipe.passages)
+
+    def train(self, *, stop_after: int | None = None) -> None:
+        """Train (or go on training), at most to step ``stop_after``, and write the model into ``out/model``.
+
+        Raises:
+            ValueError: ``out`` holds a run of another recipe.
+            OSError: the questions cannot be read.
+        """
+        recipe, schedule = self.recipe, self.recipe.schedule()
+        optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
+        )
+        run = TrainingRun(
+            self.out / READER, self.model, optimizer, recipe, rate=schedule.rate, clip=schedule.clip, length=_LENGTH
+        )
+        last = schedule.all_steps if stop_after is None else min(schedule.all_steps, stop_after)
+        saved, losses = time.monotonic(), list[float]()
+        with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+            bar = progress.add_task("reader", total=schedule.all_steps, completed=run.step)
+            for loss in run.steps(last, self._loss):
+                run.log(loss=loss)
+                losses.append(loss)
+                progress.advance(bar)
+                if run.step % 50 == 0:
+                    logger.info("step %d of %d: loss %.3f", run.step, schedule.all_steps, fmean(losses))
+                    losses.clear()
+                if run.step == last or time.monotonic() - saved > recipe.checkpoint_seconds:
+                    run.save()
+                    saved = time.monotonic()
+                if run.step == last or run.step % recipe.examine_every == 0:
+                    self.write(self.out / "model")
+                    if run.step > recipe.gap_steps:
+                        logger.info("step %d: %s", run.step, self.examine())
+
+    def examine(self) -> Examined:
+        """How the reader does on questions held out."""
+        reader = Reader(
+            self.model, self.tokenizer, max_tokens=self.recipe.max_tokens, max_answer_tokens=_MAX_ANSWER_TOKENS
+        )
+        asked = len(self.held_out)
+        numbers = range(0, asked, max(1, asked // self.recipe.examined))[: self.recipe.examined]
+        right, declined = [], {True: list[bool](), False: list[bool]()}
+        for answered in (True, False):
+            lessons = [self.held_out.lesson(number, answered=answered) for number in numbers]
+            for first in range(0, len(lessons), _BATCH_EXAMINED):
+                batch = lessons[first : first + _BATCH_EXAMINED]
+                with self._products():
+                    given = reader.answer([one.question for one in batch], [one.passages for one in batch])
+                declined[answered] += [not one.text for one in given]
+                right += [
+                    normalised(one.text) == normalised(lesson.answer)
+                    for one, lesson in zip(given, batch, strict=True)
+                    if answered
+                ]
+        return Examined(fmean(right), fmean(declined[True]), fmean(declined[False]))
+
+    def write(self, folder: Path) -> None:
+        """Write the reader as it is as a model that the service loads."""
+        write_part(folder / READER, self.model, self.tokenizer, self.model.state_dict())
+        settings = ModelSettings(
+            origin=f"python -m services.question_answering.train_reader, {json.dumps(asdict(self.recipe))}",
+            passages=self.recipe.passages,
+            max_tokens=self.recipe.max_tokens,
+            max_answer_tokens=_MAX_ANSWER_TOKENS,
+        )
+        write_settings(folder, settings)
+
+    def _loss(self, step: int) -> Tensor:
+        recipe, rng = self.recipe, random.Random(f"reader-{self.recipe.seed}-{step}")
+        if step < recipe.gap_steps:
+            shown = [self._gaps(rng) for _ in range(recipe.gap_batch)]
+        else:
+            lessons = (self.questions.drawn(rng, without=recipe.without_answer) for _ in range(recipe.answering_batch))
+            shown = [_shown(lesson) for lesson in lessons]
+        texts, written = zip(*shown, strict=True)
+        with self._products():
+            return written_loss(self.model, self.tokenizer, texts, written, max_tokens=recipe.max_tokens)
+
+    def _gaps(self, rng: random.Random) -> tuple[list[str], str]:
+        sentences = self.texts.passage(rng)
+        found = completion(sentences, rng) if rng.random() < 0.5 else None
+        if found is None:
+            text, filled = with_gaps(" ".join(sentences), rng)
+            return [text], filled
+        sentence, rest, name = found
+        return _shown(Lesson(sentence, (PagePassage("", "", rest),), name))
+
+    @contextlib.contextmanager
+    def _products(self) -> Iterator[None]:
+        device = torch.device("cpu")
+        with (
+            torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"),
+            attention_for(device, self.recipe.max_tokens),
+        ):
+            yield
+
+
+def _shown(lesson: Lesson) -> tuple[list[str], str]:
+    """What the reader is given, and what it is to write."""
+    asked = prompt(lesson.question)
+    passages = lesson.passages or (PagePassage("", "", ""),)
+    return [reader_text(asked, passage) for passage in passages], target(lesson.answer)
+
+
+def _tokenizer(path: Path, recipe: ReaderRecipe, texts: CorpusTexts) -> Tokenizer:
+    """The one in ``path``; learned and written there the first time."""
+    if not path.exists():
+        logger.info("learning the vocabulary")
+        _, tokenizer = vocabulary.learn(_vocabulary_texts(recipe, texts), vocab_size=recipe.vocabulary, gaps=MOST_GAPS)
+        tokenizer.save(str(path), pretty=False)
+    return Tokenizer.from_file(str(path))
+
+
+def _vocabulary_texts(recipe: ReaderRecipe, texts: CorpusTexts) -> Iterator[str]:
+    rng = random.Random(f"vocabulary-{recipe.seed}")
+    for _ in range(_VOCABULARY_TEXTS):
+        sentences = texts.passage(rng)
+        yield reader_text(prompt(sentences[0]), PagePassage("", "", " ".join(sentences)))
+
+
+def prepare(questions: Path, address: str, out: Path) -> None:
+    """Find passages for all questions in ``questions`` and write them into ``out``; goes on where it was.
+
+    Raises:
+        NotReady: the search service cannot be asked.
+        OSError: the questions cannot be read.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("questions.jsonl", "held-out.jsonl"):
+        done = 0
+        for done in find_passages(questions / name, out / name, address, _FOUND):
+            if done % 1_024 == 0:
+                logger.info("%s: passages found for %d", name, done)
+        logger.info("%s: passages found for %d", name, done)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Trains a reader on real text."""
+    parser = argparse.ArgumentParser(
+        prog="python -m services.question_answering.train_reader",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--corpus", type=Path, required=True, help="a base model's corpus of real text")
+    parser.add_argument("--questions", type=Path, help="questions to find passages for first")
+    parser.add_argument("--search", help="address of the search service to find them with")
+    parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoints, losses, model/")
+    parser.add_argument("--stop-after", type=int, help="end after this step, with the learning rates of a full run")
+    parser.add_argument("--threads", type=int, help="of the processor (default: torch's choice)")
+    for name, field in ReaderRecipe.__dataclass_fields__.items():
+        kind = {"int": int, "float": float}.get(str(field.type), str)
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=field.default)
+    options = vars(parser.parse_args(arguments))
+    corpus, questions, search, out, stop_after, threads = (
+        options.pop(name) for name in ("corpus", "questions", "search", "out", "stop_after", "threads")
+    )
+    if (questions is None) != (search is None):
+        parser.error("--questions and --search go together")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    if threads:
+        torch.set_num_threads(threads)
+    try:
+        if questions is not None:
+            prepare(questions, search, out)
+        ReaderTraining(out, ReaderRecipe(**options), corpus).train(stop_after=stop_after)
+    except (ValueError, OSError, NotReady) as error:
+        parser.exit(1, f"question_answering: {error}\n")
+    sys.stdout.write(f"model: {out / 'model'}\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""The service with Wikipedia search in place of retriever and index."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from services.base import Call, ConfigurationError, NotReady, ToolFailure
+from services.question_answering.app import build_app
+from services.question_answering.checkpoint import RETRIEVER, load_reader, write_settings
+from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
+from services.question_answering.train_questions import RealQuestions, find_passages
+from tests.services.real_services import RunningService
+from tests.services.test_question_answering.tiny import write_model
+
+QUESTION = "What is the population of Ljubljana?"
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has a reader alone."""
+    folder = tmp_path_factory.mktemp("reader")
+    settings = write_model(folder)
+    shutil.rmtree(folder / RETRIEVER)
+    write_settings(folder, settings)
+    return folder
+
+
+def engine_of(reader: Path, address: str, **more: Any) -> QuestionAnsweringEngine:
+    return QuestionAnsweringEngine(QuestionAnsweringSettings(model=reader, search=address, min_agreement=0.0, **more))
+
+
+async def test_what_the_search_finds_is_read(reader: Path, wiki_search: RunningService) -> None:
+    engine = engine_of(reader, wiki_search.url)
+    await engine.start()
+    answered = await engine.ask(QUESTION)
+    await engine.stop()
+    settings, alone = load_reader(reader)
+    hits = wiki_search.http.get("/search", params={"query": QUESTION, "k": settings.passages}).json()["hits"]
+    assert [one.passage.id for one in answered.found] == [hit["passage_id"] for hit in hits]
+    assert [one.score for one in answered.found] == [hit["score"] for hit in hits]
+    first, hit = answered.found[0].passage, hits[0]
+    assert (first.heading, first.text) == (
+        f"{hit['title']}: {hit['section']}" if hit["section"] else hit["title"],
+        hit["text"],
+    )
+    [expected] = alone.answer([QUESTION], [[one.passage for one in answered.found]])
+    assert answered.answer == expected.text
+
+
+async def test_questions_without_a_page_have_no_answer(reader: Path, wiki_search: RunningService) -> None:
+    engine = engine_of(reader, wiki_search.url)
+    await engine.start()
+    outcomes = await engine.answer([Call("Qzxv wvut?"), Call("the of and")])
+    await engine.stop()
+    assert [outcome.code for outcome in outcomes if isinstance(outcome, ToolFailure)] == ["no_answer"] * 2
+
+
+async def test_a_search_that_goes_away_is_no_answer_about_the_question(reader: Path) -> None:
+    engine = engine_of(reader, "http://127.0.0.1:9")
+    with pytest.raises(NotReady, match="cannot be reached"):
+        await engine.answer([Call(QUESTION)])
+    await engine.stop()
+
+
+async def test_answers_are_named_after_what_is_searched(reader: Path, wiki_search: RunningService) -> None:
+    versions = []
+    for passages in (2, 2, 3):
+        engine = engine_of(reader, wiki_search.url, passages=passages)
+        await engine.start()
+        versions.append(engine.data_version)
+        await engine.stop()
+    assert versions[0] == versions[1] != versions[2]
+
+
+def test_a_model_without_a_retriever_asks_for_a_search(reader: Path) -> None:
+    with pytest.raises(ConfigurationError, match="TOOLFORMER_QUESTION_ANSWERING_SEARCH"):
+        build_app(QuestionAnsweringSettings(model=reader))
+
+
+def test_passages_are_found_for_questions_and_a_killed_search_goes_on(
+    wiki_search: RunningService, tmp_path: Path
+) -> None:
+    asked = [
+        {"source": "squad", "question": QUESTION, "answers": ["272,220"], "title": "Ljubljana",
+         "text": "It is 272,220.", "page": "mine"},
+        {"source": "trivia", "question": "Which country has the capital Ljubljana?", "answers": ["no one", "Slovenia"]},
+        {"source": "trivia", "question": "Which country has the capital Ljubljana?", "answers": ["Atlantis"]},
+    ]  # fmt: skip
+    (tmp_path / "asked.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))
+    out = tmp_path / "found.jsonl"
+    assert list(find_passages(tmp_path / "asked.jsonl", out, wiki_search.url, 5)) == [3]
+    whole = out.read_text()
+    out.write_text(whole[:-100])
+    assert list(find_passages(tmp_path / "asked.jsonl", out, wiki_search.url, 5)) == [3]
+    assert out.read_text() == whole
+    assert list(find_passages(tmp_path / "asked.jsonl", out, "http://127.0.0.1:9", 5)) == []
+
+    first, second, third = (json.loads(line) for line in whole.splitlines())
+    assert first["gold"] == [{"id": "mine", "title": "Ljubljana", "text": "It is 272,220."}]
+    assert len(first["others"]) == 5
+    assert second["answers"] == ["Slovenia"]
+    assert all("Slovenia" in one["text"] for one in second["gold"])
+    assert third["gold"] == []
+    assert len(RealQuestions(out, most=4)) == 2

@@ -1,0 +1,164 @@
+"""A reader's training on real text, in small: what it is given, and that it goes on after a kill as if there were
+none."""
+
+import json
+import random
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from language_model.token_file import Tokens
+from language_model.tokenizer import learn_byte_level
+from services.question_answering.checkpoint import Precision, load_reader
+from services.question_answering.formats import ANSWER_MARK
+from services.question_answering.train_gaps import CorpusTexts, completion, with_gaps
+from services.question_answering.train_questions import RealQuestions
+from services.question_answering.train_reader import ReaderRecipe, ReaderTraining
+
+SENTENCES = (
+    "The lighthouse of Korvin stands on a rock in the sea.",
+    "It was built by Ada Merle in 1843 and is still in use.",
+    "Sailors of the town say that Ada Merle never saw the sea from it.",
+    "In 1843 the harbour of Korvin had only nine ships and a small market.",
+    "Most of the people lived from fish, from salt and from what the ships brought.",
+)
+SMALL = ReaderRecipe(
+    vocabulary=400, width=32, inner_width=32, head_width=16, encoder_layers=1, decoder_layers=1, max_tokens=64,
+    passages=3, gap_steps=4, gap_batch=4, answering_steps=4, answering_batch=4, examined=2, examine_every=4,
+    precision="float32",
+)  # fmt: skip
+
+
+def passage(number: int, text: str) -> dict[str, str]:
+    return {"id": f"{number}-0", "title": f"Page {number}", "text": text}
+
+
+def write_questions(path: Path) -> Path:
+    records = [
+        {"source": "squad", "question": f"Who built tower {n}?", "answers": [f"Mason {n}"],
+         "gold": [passage(n, f"Tower {n} was built by Mason {n}.")],
+         "others": [passage(n + 1, f"Tower {n + 1} is old."), passage(n + 2, f"Mason {n} was born in Korvin."),
+                    passage(n + 3, "Towers are high.")]}
+        for n in range(10, 20)
+    ]  # fmt: skip
+    records.append({"source": "trivia", "question": "Who?", "answers": ["No one"], "gold": [], "others": []})
+    path.write_text("".join(json.dumps(one) + "\n" for one in records))
+    return path
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("corpus")
+    tokenizer = learn_byte_level(SENTENCES, r"\S+|\s+", vocab_size=300, special_tokens=["<|endoftext|>"])
+    tokenizer.save(str(folder / "tokenizer.json"))
+    texts = [" ".join(random.Random(n).sample(SENTENCES, len(SENTENCES))) for n in range(8)]
+    rows = [([0, *tokenizer.encode(text).ids, 0], True) for text in texts] + [([0, 5, 6], False)]
+    Tokens.of([(ids, [learned] * len(ids)) for ids, learned in rows]).save(folder)
+    return folder
+
+
+def training(out: Path, corpus: Path, recipe: ReaderRecipe = SMALL) -> ReaderTraining:
+    out.mkdir(exist_ok=True)
+    for name in ("questions.jsonl", "held-out.jsonl"):
+        write_questions(out / name)
+    return ReaderTraining(out, recipe, corpus)
+
+
+def test_a_corpus_is_read_as_text_without_what_no_model_writes(corpus: Path) -> None:
+    texts = CorpusTexts(corpus)
+    assert sorted(texts[0].split()) == sorted(" ".join(SENTENCES).split())
+    assert texts[len(texts) - 1] == ""
+    rng = random.Random(0)
+    for _ in range(20):
+        assert set(texts.passage(rng)) <= set(SENTENCES)
+
+
+def test_gaps_are_filled_by_what_was_there() -> None:
+    text = " ".join(SENTENCES)
+    named = 0
+    for seed in range(50):
+        left, filled = with_gaps(text, random.Random(seed))
+        fillings = dict(re.findall(r"(<extra_id_\d+>) (.*?)(?= <extra_id_|$)", filled))
+        for mark, filling in fillings.items():
+            left = left.replace(mark, filling)
+        assert left == text
+        assert 0.1 < sum(len(one.split()) for one in fillings.values()) / len(text.split()) < 0.3
+        gaps = Counter(fillings.values())
+        named += sum(gaps[name] for name in ("Ada Merle", "1843", "Korvin"))
+    assert named > 75
+
+
+def test_a_sentence_is_completed_from_the_others() -> None:
+    found = Counter[str]()
+    for seed in range(50):
+        complete = completion(SENTENCES, random.Random(seed))
+        assert complete is not None
+        sentence, rest, name = complete
+        assert sentence.replace(ANSWER_MARK, name) in SENTENCES
+        assert sentence.replace(ANSWER_MARK, name) not in rest
+        assert name in rest
+        found[name] += 1
+    assert set(found) == {"Ada Merle", "1843", "Korvin"}
+    assert completion(SENTENCES[4:], random.Random(0)) is None
+
+
+def test_lessons_say_their_answer_or_decline(tmp_path: Path) -> None:
+    questions = RealQuestions(write_questions(tmp_path / "questions.jsonl"), most=3)
+    assert len(questions) == 10
+    told, declined = (questions.lesson(0, answered=answered) for answered in (True, False))
+    assert (told.question, told.answer) == ("Who built tower 10?", "Mason 10")
+    assert [one.heading for one in told.passages] == ["Page 10", "Page 11", "Page 12"]
+    assert declined.answer == ""
+    assert [one.heading for one in declined.passages] == ["Page 11", "Page 13"]
+    rng = random.Random(0)
+    drawn = [questions.drawn(rng, without=0.25) for _ in range(400)]
+    assert 70 < sum(not one.answer for one in drawn) < 130
+    assert {len(one.passages) for one in drawn if one.answer} == {2, 3}
+
+
+def test_a_passage_without_a_heading_is_not_known_by_that(tmp_path: Path) -> None:
+    gold = [{"id": "1", "title": "", "text": "Ada."}]
+    others = [passage(2, "Ben.")]
+    record = {"source": "tydi", "question": "Who?", "answers": ["Ada"], "gold": gold, "others": others}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(record) + "\n")
+    lesson = RealQuestions(tmp_path / "questions.jsonl", most=3).lesson(0, answered=True)
+    assert [one.heading for one in lesson.passages] == ["", ""]
+
+
+def test_a_run_that_was_killed_ends_as_one_that_was_not(corpus: Path, tmp_path: Path) -> None:
+    straight, killed = training(tmp_path / "straight", corpus), training(tmp_path / "killed", corpus)
+    straight.train()
+    killed.train(stop_after=5)
+    resumed = training(tmp_path / "killed", corpus)
+    resumed.train()
+    logs = [(tmp_path / name / "reader/loss.jsonl").read_text() for name in ("straight", "killed")]
+    assert logs[0] == logs[1]
+    assert len(logs[0].splitlines()) == 8
+    expected = straight.model.state_dict()
+    assert all(torch.equal(tensor, expected[name]) for name, tensor in resumed.model.state_dict().items())
+
+    settings, reader = load_reader(tmp_path / "straight/model")
+    assert settings.passages == SMALL.passages
+    lesson = straight.held_out.lesson(0, answered=True)
+    assert len(reader.answer([lesson.question], [lesson.passages])) == 1
+
+
+def test_a_run_of_another_recipe_is_not_gone_on_with(corpus: Path, tmp_path: Path) -> None:
+    training(tmp_path, corpus).train(stop_after=1)
+    training(tmp_path, corpus, replace(SMALL, answering_steps=6)).train(stop_after=2)
+    with pytest.raises(ValueError, match="seed differ"):
+        training(tmp_path, corpus, replace(SMALL, seed=1)).train()
+
+
+def test_products_in_bfloat16_learn_as_well(corpus: Path, tmp_path: Path) -> None:
+    losses = []
+    precisions: tuple[Precision, ...] = ("float32", "bfloat16")
+    for precision in precisions:
+        out = tmp_path / precision
+        training(out, corpus, replace(SMALL, precision=precision)).train(stop_after=4)
+        losses.append([json.loads(line)["loss"] for line in (out / "reader/loss.jsonl").read_text().splitlines()])
+    assert losses[0] == pytest.approx(losses[1], abs=0.1)
