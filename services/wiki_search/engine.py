@@ -19,7 +19,7 @@ from services.base import Call, CannotStart, InBatches, fingerprint
 from services.bundled_pages import build_beside
 from services.wiki_search.index import BUNDLED, IndexBuildError, manifest_if_current, recipe_of
 from services.wiki_search.java import LuceneError
-from services.wiki_search.lucene import DEFAULT_HEAP_MB, Hit, Searcher
+from services.wiki_search.lucene import DEFAULT_HEAP_MB, DEFAULT_TITLE_BOOST, Hit, Searcher
 from services.wiki_search.manifest import LUCENE_FOLDER, UnusableIndexError, check_files, read_manifest
 from services.wiki_search.ranking import CANDIDATES, best_snippet, essence, numbered, require_words
 from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms
@@ -32,13 +32,15 @@ _FIRST_QUERIES: Final = ("a country and its capital", "the population of a city"
 
 
 class WikiSearchSettings(BaseSettings):
-    """``TOOLFORMER_WIKI_SEARCH_INDEX``, ``_SNIPPET_CHARS``, ``_SNIPPET_FORM``, ``_HEAP_MB``, ``_THREADS``, and
-    ``TOOLFORMER_DATA_DIR``."""
+    """``TOOLFORMER_WIKI_SEARCH_INDEX``, ``_SNIPPET_CHARS``, ``_SNIPPET_FORM``, ``_TITLE_BOOST``, ``_HEAP_MB``,
+    ``_THREADS``, and ``TOOLFORMER_DATA_DIR``."""
 
     index: Path | None = None
     """A finished index; without one the bundled encyclopedia is indexed under the data folder, once."""
     snippet_chars: int = Field(DEFAULT_CHARS, ge=60, le=2_000)
     snippet_form: SnippetForm = "title"
+    title_boost: float = Field(DEFAULT_TITLE_BOOST, ge=0, le=100)
+    """How much a word in a page's title counts more than one in its text."""
     heap_mb: int = Field(DEFAULT_HEAP_MB, ge=64)
     threads: int | None = Field(None, ge=1, le=256)
     """Searches of a batch that run at once; by default one a core."""
@@ -114,7 +116,10 @@ class WikiSearchEngine(InBatches["_Search", Any]):
             manifest = read_manifest(self._index)
             check_files(self._index)
             searcher = self._searcher = Searcher(
-                self._index / LUCENE_FOLDER, heap_mb=settings.heap_mb, threads=settings.threads
+                self._index / LUCENE_FOLDER,
+                heap_mb=settings.heap_mb,
+                threads=settings.threads,
+                title_boost=settings.title_boost,
             )
         except (UnusableIndexError, LuceneError) as error:
             raise CannotStart(str(error)) from error
@@ -123,7 +128,9 @@ class WikiSearchEngine(InBatches["_Search", Any]):
                 f"{self._index} holds {searcher.passages:,} passages, its manifest says {manifest.passages:,}; "
                 "remove it and build it again"
             )
-        self.data_version = fingerprint(manifest.recipe, settings.snippet_chars, settings.snippet_form)
+        self.data_version = fingerprint(
+            manifest.recipe, settings.snippet_chars, settings.snippet_form, settings.title_boost
+        )
         # The first searches load most of Java's classes, which the first callers need not wait for.
         searcher.search(_FIRST_QUERIES[:1], CANDIDATES)
         searcher.search(_FIRST_QUERIES, CANDIDATES)

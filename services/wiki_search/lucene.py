@@ -18,10 +18,11 @@ DEFAULT_HEAP_MB: Final = 256
 
 BM25_K1: Final = 1.2
 BM25_B: Final = 0.75
-TITLE_BOOST: Final = 2.0
-"""How much a match in the title counts beside one in the text.
+DEFAULT_TITLE_BOOST: Final = 2.0
+"""How much a match in the title counts beside one in title and text.
 
-Of boosts 1, 2, 4, 8 and of Anserini's and Lucene's default k1 and b, these found most pages by their names.
+Of boosts 1, 2, 4, 8 and of Anserini's and Lucene's default k1 and b, these found most pages by their names. Over long
+pages, as Wikipedia's, none finds more answers: their title is in each passage's text.
 """
 
 _KNOWN_WORDS: Final = 100_000
@@ -82,12 +83,20 @@ class Searcher:
         index: the folder of the Lucene index.
         heap_mb: heap of the Java machine in MiB; it counts for the first searcher of the process only.
         threads: searches of a batch that run at once; by default one a core.
+        title_boost: see `DEFAULT_TITLE_BOOST`.
 
     Raises:
         LuceneError: the folder holds no index that this Lucene can read.
     """
 
-    def __init__(self, index: Path, *, heap_mb: int = DEFAULT_HEAP_MB, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        index: Path,
+        *,
+        heap_mb: int = DEFAULT_HEAP_MB,
+        threads: int | None = None,
+        title_boost: float = DEFAULT_TITLE_BOOST,
+    ) -> None:
         java = java_classes(heap_mb)
         if not index.is_dir():  # Lucene would make it
             raise LuceneError(f"there is no folder {index}; build the index again")
@@ -106,7 +115,7 @@ class Searcher:
         self._fields = java("java.util.HashMap")()
         number = java("java.lang.Float")
         self._fields.put("contents", number(1.0))
-        self._fields.put("title", number(TITLE_BOOST))
+        self._fields.put("title", number(title_boost))
         self._side_by_side = SideBySide(java, self._searcher, threads or os.cpu_count() or 1)
         self._terms_of_word: dict[str, list[str]] = {}
 

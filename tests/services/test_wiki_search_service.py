@@ -191,3 +191,13 @@ def _readme_is_true(client: httpx.Client) -> None:
         request.url = client.base_url.join(request.url.raw_path.decode())
         response = client.send(request)
         assert comparable(response.text) == comparable(answer), command
+
+
+async def test_a_title_counts_as_much_as_is_set(service: httpx.AsyncClient, wiki_index: Path, tmp_path: Path) -> None:
+    settings = {"TOOLFORMER_WIKI_SEARCH_INDEX": str(wiki_index), "TOOLFORMER_WIKI_SEARCH_TITLE_BOOST": "0"}
+    with running_service(INFO, settings, tmp_path) as plain:
+        async with httpx.AsyncClient(base_url=plain.url, timeout=60) as client:
+            [unboosted] = (await client.get("/search?query=Ljubljana&k=1")).json()["hits"]
+    [boosted] = (await service.get("/search?query=Ljubljana&k=1")).json()["hits"]
+    assert boosted["title"] == unboosted["title"] == "Ljubljana"
+    assert boosted["score"] > unboosted["score"] > 0
