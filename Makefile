@@ -8,6 +8,7 @@ SETTING ?= full
 BIN := $(VENV)/bin
 TOOLS := $(VENV)/audit
 VLLM := $(VENV)/vllm
+LLAMA := $(VENV)/llama
 # The parts of requirements.lock that roles need, for pip or uv behind a pipe.
 packages = $(PYTHON) cli/roles.py $(1) |
 LOCKED := --no-deps --require-hashes -r
@@ -25,7 +26,7 @@ endef
 export NO_TORCH
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test test-fast test-containers test-vllm lint format proto bench evaluate reproduce lock sbom audit clean
+.PHONY: help setup run test test-fast test-containers test-vllm test-llama lint format proto bench evaluate reproduce lock sbom audit clean
 
 help: ## what can be done here
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -65,6 +66,19 @@ $(VLLM)/.ready: $(BIN)/uv .ci/vllm.txt pyproject.toml
 	@docker/image/name-vllm $(VLLM)/lib/python3.11/site-packages
 	@touch $@
 
+# llama.cpp's server, made of the source that comes with its Python binding, and what writes a model's file for it.
+$(LLAMA)/.ready: $(BIN)/uv .ci/llama.txt
+	$(PYTHON) -m venv --without-pip $(LLAMA)
+	@echo "installing the packages of .ci/llama.txt into $(LLAMA)"
+	@$(call UV,$(LLAMA)) --no-deps -r .ci/llama.txt
+	$(BIN)/pip --disable-pip-version-check download --quiet --no-deps --no-binary llama-cpp-python --dest $(LLAMA) llama-cpp-python==0.3.36
+	mkdir -p $(LLAMA)/source
+	tar -xzf $(LLAMA)/llama_cpp_python-0.3.36.tar.gz --strip-components 1 --directory $(LLAMA)/source
+	$(LLAMA)/bin/cmake -S $(LLAMA)/source/vendor/llama.cpp -B $(LLAMA)/build \
+		-DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_USE_PREBUILT_UI=OFF -DLLAMA_OPENSSL=OFF
+	$(LLAMA)/bin/cmake --build $(LLAMA)/build --target llama-server --parallel $${CMAKE_BUILD_PARALLEL_LEVEL:-$$(nproc)}
+	@touch $@
+
 run: setup ## start the tool services and the gateway, complete a sample, stay up until Ctrl-C
 	$(BIN)/toolformer up --sample
 
@@ -73,17 +87,20 @@ PARALLEL := --numprocesses auto --maxprocesses 4 --no-loadscope-reorder
 
 test: setup ## every check: lint, types, all tests
 	$(MAKE) --no-print-directory lint
-	$(BIN)/python -m pytest $(PARALLEL) -m "not containers and not vllm"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not containers and not vllm and not llama"
 
 test-fast: setup ## the tests that take seconds
-	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not containers and not vllm"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow and not containers and not vllm and not llama"
 
 test-containers: setup ## build the images, run the compose stack and its tests; needs a Docker engine
 	$(BIN)/python -m pytest -m containers tests/containers
 
 # What vLLM and its packages warn of is not ours to mend.
 test-vllm: $(VLLM)/.ready ## the real vLLM, inside the gateway and as a server, on the processor: makes an environment of 3 GB
-	$(VLLM)/bin/python -m pytest -m vllm -o filterwarnings=default tests/vllm
+	$(VLLM)/bin/python -m pytest -m vllm -o filterwarnings=default --timeout 900 tests/engines
+
+test-llama: setup $(LLAMA)/.ready ## the real server of llama.cpp: compiles it first, with a C++ compiler, in ten minutes or more
+	$(BIN)/python -m pytest -m llama tests/engines
 
 lint: setup ## ruff, dead code and strict types
 	$(BIN)/ruff check .

@@ -52,10 +52,14 @@ class SamplingParams:
             raise ValueError("repetition_penalty must be more than 0")
 
     @property
+    def penalizes(self) -> bool:
+        """Whether tokens are penalized that were there before."""
+        return bool(self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1)
+
+    @property
     def adjusts(self) -> bool:
         """Whether logits are changed by penalties, biases or a least number of tokens."""
-        penalties = self.frequency_penalty or self.presence_penalty or self.repetition_penalty != 1
-        return bool(penalties or self.logit_bias or self.min_tokens)
+        return bool(self.penalizes or self.logit_bias or self.min_tokens)
 
     @property
     def optional(self) -> frozenset[str]:

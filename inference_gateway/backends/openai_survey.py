@@ -66,10 +66,9 @@ async def survey(server: Surveyed) -> tuple[Dialect, Abilities]:
     if sample.exact:
         check_vocabulary(server.url, server.tokenizer, [step.id for step in sample.steps], sample.text)
     bans = await _bans(server, dialect, sample)
-    length = listed.get("max_model_len")
     return dialect, Abilities(
         model=listed["id"],
-        max_model_len=length if isinstance(length, int) and length > 0 else None,
+        max_model_len=_length(listed),
         top=top,
         bans=bans,
         sampling_fields=frozenset(SAMPLING_FIELDS.get(dialect.kind, ())),
@@ -83,6 +82,14 @@ def _chosen(listed: Sequence[dict[str, Any]], server: Surveyed) -> dict[str, Any
         raise ServerError(f"{server.url} lists no models; say which in TOOLFORMER_GATEWAY_BACKEND_MODEL")
     # A server may serve what it does not list (`transformers serve` does); if it does not, it will refuse.
     return next((model for model in listed if wanted in (None, model["id"])), {"id": wanted})
+
+
+def _length(listed: dict[str, Any]) -> int | None:
+    """Tokens of a sequence: vLLM and SGLang say it as ``max_model_len``, llama.cpp in ``meta``."""
+    length = listed.get("max_model_len")
+    if length is None and isinstance(meta := listed.get("meta"), dict):
+        length = meta.get("n_ctx")
+    return length if isinstance(length, int) and length > 0 else None
 
 
 async def _understood(server: Surveyed, dialect: Dialect) -> tuple[Dialect, _Sample]:

@@ -13,6 +13,7 @@ Pure, no I/O. What a chunk reports of its tokens differs from server to server (
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -32,10 +33,15 @@ it."""
 
 _ID_PREFIX: Final = "token_id:"
 
-NEUTRAL: Final[Mapping[str, Mapping[str, float]]] = {
+NEUTRAL: Final[Mapping[str, Mapping[str, object]]] = {
     "vllm": {"top_k": 0, "min_p": 0.0, "repetition_penalty": 1.0},
     "sglang": {"top_k": -1, "min_p": 0.0, "repetition_penalty": 1.0},
-    "llamacpp": {"top_k": 0, "min_p": 0.0, "repeat_penalty": 1.0},
+    "llamacpp": {
+        "top_k": 0,
+        "min_p": 0.0,
+        "repeat_penalty": 1.0,
+        "samplers": ["penalties", "temperature", "min_p", "top_k", "top_p"],  # by default the temperature is last
+    },
 }
 """Per ``owned_by``: values that switch off what a server or a model's ``generation_config.json`` adds to sampling."""
 
@@ -45,6 +51,10 @@ SAMPLING_FIELDS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 """Per ``owned_by``: the optional sampling fields that a server has, and what it calls them. Others may take unknown
 fields without a word, so what they would do cannot be found by asking."""
+
+_UNREPORTED: Final = 3
+"""Tokens before a character's last, which llama.cpp reports only with that one. So many more are asked for, that those
+before a limit are reported; a completion's own limit ends it."""
 
 _ID_FIELDS: Final[Mapping[str, bool]] = {"return_token_ids": True, "return_tokens_as_token_ids": True}
 
@@ -76,6 +86,8 @@ def body_of(segment: Segment, dialect: Dialect, tokenizer: ByteLevelTokenizer) -
         "temperature": sampling.temperature,
         "stream": True,
     }
+    if dialect.kind == "llamacpp" and not segment.allowed:
+        body["max_tokens"] += _UNREPORTED
     if dialect.usage:
         body["stream_options"] = {"include_usage": True}
     if dialect.id_fields:
@@ -95,12 +107,17 @@ def body_of(segment: Segment, dialect: Dialect, tokenizer: ByteLevelTokenizer) -
             body[name] = value
     names = SAMPLING_FIELDS.get(dialect.kind, {})
     body |= {names[name]: getattr(sampling, name) for name in sampling.optional if name in names}
-    if "repeat_penalty" in body and sampling.repetition_penalty != 1:
-        body["repeat_last_n"] = -1  # llama.cpp's own default is the last 64 tokens
     if sampling.min_tokens and sampling.stop_token_ids:
         # The gateway itself sees these tokens and ends the text; the server must know what not to choose before.
         body["stop_token_ids"] = list(sampling.stop_token_ids)
-    bias = dict(sampling.logit_bias) | dict.fromkeys(segment.banned, BAN)
+    bias = dict(sampling.logit_bias)
+    if dialect.kind == "llamacpp" and sampling.penalizes:
+        # It penalizes the last 64 tokens, those of the prompt too; for OpenAI's two penalties only what is made counts.
+        body["repeat_last_n"] = len(segment.ids) + segment.max_tokens
+        if sampling.frequency_penalty or sampling.presence_penalty:
+            for token, times in Counter(segment.ids).items():
+                bias[token] = bias.get(token, 0.0) + sampling.frequency_penalty * times + sampling.presence_penalty
+    bias |= dict.fromkeys(segment.banned, BAN)
     if segment.allowed:
         bias = dict.fromkeys(segment.allowed, FORCE)
     if bias:

@@ -178,7 +178,8 @@ class RemoteSession(TaskSession):
                     if segment.allowed or not self._asks_for_name(known=False):
                         self._end_of_text()
                 elif not made:
-                    raise ServerError(f"{self._server.url} made no token and said that it was at a limit")
+                    # At its own limit; or at ours inside a character, whose tokens llama.cpp reports only as a whole.
+                    self.finish("length")
 
     def _next_segment(self) -> Segment:
         request, machine = self._request, self._machine

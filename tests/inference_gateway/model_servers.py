@@ -1,8 +1,9 @@
 """Model servers for the remote backends' tests: one small scripted model behind the streams of several servers.
 
 The formats were written from the servers' documentation and sources (November 2026): vLLM, SGLang, llama.cpp, TGI.
-They are no recordings; of these servers only vLLM is run (tests/vllm). The model, `Brain`, is a function from token ids
-to logits; the local engine can be given the same one, so every backend must give the same completions."""
+They are no recordings; of these servers vLLM and llama.cpp are run too (tests/engines). The model, `Brain`, is a
+function from token ids to logits; the local engine can be given the same one, so every backend must give the same
+completions."""
 
 from __future__ import annotations
 
@@ -200,6 +201,8 @@ def completions_app(kind: str, behaviour: Behaviour) -> FastAPI:
         model: dict[str, Any] = {"id": "brain", "object": "model", "owned_by": kind}
         if kind in ("vllm", "sglang"):
             model["max_model_len"] = 200
+        if kind == "llamacpp":
+            model["meta"] = {"n_ctx": 200}
         return refused(request) or JSONResponse({"object": "list", "data": [model]})
 
     @app.post("/v1/completions")

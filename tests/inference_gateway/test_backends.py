@@ -107,7 +107,7 @@ ALL_FIELDS = SamplingParams(repetition_penalty=1.5, min_p=0.25, min_tokens=3, ig
             "vllm",
             {"repetition_penalty": 1.5, "min_p": 0.25, "min_tokens": 3, "ignore_eos": True, "stop_token_ids": [5]},
         ),
-        ("llamacpp", {"repeat_penalty": 1.5, "repeat_last_n": -1, "min_p": 0.25, "ignore_eos": True}),
+        ("llamacpp", {"repeat_penalty": 1.5, "repeat_last_n": 7, "min_p": 0.25, "ignore_eos": True}),
         ("bare", {}),
     ],
 )

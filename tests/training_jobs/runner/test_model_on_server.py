@@ -1,4 +1,4 @@
-"""Stages' models on servers. What a stage makes with one is tested on a real vLLM, in tests/vllm."""
+"""Stages' models on servers. What a stage makes with one is tested on a real vLLM, in tests/engines."""
 
 from pathlib import Path
 

@@ -18,7 +18,7 @@ from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.core import CompletionRequest, SamplingParams
 from inference_gateway.engine.sampling import Sampler
 from inference_gateway.engine.sequence import Sequence
-from tests.vllm.harness import MODEL, TOKENIZER
+from tests.engines.harness import MODEL, TOKENIZER
 from toolformer.api_call import splice_result
 from toolformer.tools import ToolRegistry
 

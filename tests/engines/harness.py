@@ -1,4 +1,7 @@
-"""vLLM, inside the gateway and as a server, and the local engine, all on the bundled model; and prompts for them."""
+"""vLLM, inside the gateway and as a server, llama.cpp's server and the local engine, all on the bundled model; and
+prompts for them."""
+
+from __future__ import annotations
 
 import asyncio
 import re
@@ -6,9 +9,9 @@ import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import httpx
 
@@ -18,7 +21,6 @@ from inference_gateway.backends.local import LocalBackend
 from inference_gateway.backends.model_server import ServerAddress
 from inference_gateway.backends.openai import OpenAIServer
 from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
-from inference_gateway.backends.vllm.vllm_backend import VllmBackend, VllmLimits
 from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.completion import Completer
 from inference_gateway.engine.limits import EngineLimits
@@ -26,19 +28,30 @@ from language_model.tokenizer import ByteLevelTokenizer
 from tests.inference_gateway.backend_harness import Told, tell
 from tests.support.redis_server import free_port
 
+if TYPE_CHECKING:
+    from inference_gateway.backends.vllm.vllm_backend import VllmBackend
+
 MODEL: Final = Path(__file__).parents[2] / "models" / "gptj-tools"
 TOKENIZER: Final = ByteLevelTokenizer.from_pretrained(MODEL)
 SERVED_AS: Final = "gptj-tools"
-"""What `vllm serve` calls the model."""
+"""What servers call the model."""
 LENGTH: Final = 512
 """Tokens of a completion's sequence at most."""
-_START_SECONDS: Final = 240
+AT_ONCE: Final = 16
+"""Completions."""
+LLAMA: Final = Path(sys.prefix) / "llama"
+"""What `make test-llama` makes."""
+_START_SECONDS: Final = 600
+_UNFINISHED: Final = "vllm:num_requests_(?:running|waiting)|llamacpp:requests_(?:processing|deferred)"
+"""What vLLM and llama.cpp count as requests that they compute or that wait."""
 TOOLS: Final = ("Calculator", "Calendar", "WikiSearch", "QA", "MT")
 
 
 def load(hold_seconds: float = 30.0, **more: Any) -> VllmBackend:
     """vLLM with the bundled model; ``more`` are arguments of its engine."""
-    limits = VllmLimits(max_sequences=16, max_waiting=64, hold_seconds=hold_seconds)
+    from inference_gateway.backends.vllm.vllm_backend import VllmBackend, VllmLimits
+
+    limits = VllmLimits(max_sequences=AT_ONCE, max_waiting=64, hold_seconds=hold_seconds)
     return VllmBackend.load(
         MODEL, end_ids(MODEL, TOKENIZER), limits=limits, max_model_len=LENGTH, enforce_eager=True, **more
     )
@@ -56,17 +69,33 @@ async def vllm_backend(**more: Any) -> AsyncIterator[VllmBackend]:
         await backend.stop()
 
 
-@contextmanager
-def vllm_serve(log: Path) -> Iterator[str]:
-    """The address of a ``vllm serve`` with the bundled model, a process that writes to ``log``."""
-    port = str(free_port())
+def vllm_serve(log: Path) -> AbstractContextManager[str]:
+    """The address of a ``vllm serve`` with the bundled model; it writes to ``log``."""
     command = [
-        *(str(Path(sys.executable).with_name("vllm")), "serve", str(MODEL), "--port", port),
+        *(str(Path(sys.executable).with_name("vllm")), "serve", str(MODEL)),
         *("--served-model-name", SERVED_AS, "--dtype", "float32", "--enforce-eager", "--enable-prompt-tokens-details"),
         "--no-enable-chunked-prefill",  # a prompt in parts, with a seed, ends vLLM 0.32 on a CPU
     ]
+    return _served(command, log)
+
+
+def llama_serve(log: Path) -> AbstractContextManager[str]:
+    """The address of a ``llama-server`` with the bundled model; it writes to ``log``."""
+    model = log.with_name("model.gguf")
+    subprocess.run([LLAMA / "bin" / "python", Path(__file__).with_name("gptj_as_phi2.py"), MODEL, model], check=True)
+    command = [
+        *(str(LLAMA / "build" / "bin" / "llama-server"), "--model", str(model), "--alias", SERVED_AS, "--metrics"),
+        *("--parallel", str(AT_ONCE), "--ctx-size", str(AT_ONCE * LENGTH), "--no-kv-unified"),
+        *("--cache-type-k", "f32", "--cache-type-v", "f32", "--flash-attn", "off", "--threads", "1"),
+    ]
+    return _served(command, log)
+
+
+@contextmanager
+def _served(command: Sequence[str], log: Path) -> Iterator[str]:
+    port = free_port()
     with log.open("wb") as written:
-        process = subprocess.Popen(command, stdout=written, stderr=subprocess.STDOUT)
+        process = subprocess.Popen([*command, "--port", str(port)], stdout=written, stderr=subprocess.STDOUT)
     try:
         url = f"http://127.0.0.1:{port}"
         _await_health(url, process, log)
@@ -88,9 +117,9 @@ def _await_health(url: str, process: subprocess.Popen[bytes], log: Path) -> None
                     return
             except httpx.TransportError:
                 pass
-            assert process.poll() is None, f"vllm serve ended:\n{log.read_text()}"
+            assert process.poll() is None, f"the server ended:\n{log.read_text()}"
             time.sleep(1)
-    raise AssertionError(f"vllm serve was not ready after {_START_SECONDS} s:\n{log.read_text()}")
+    raise AssertionError(f"the server was not ready after {_START_SECONDS} s:\n{log.read_text()}")
 
 
 @asynccontextmanager
@@ -100,7 +129,7 @@ async def remote_backend(url: str) -> AsyncIterator[RemoteBackend]:
         OpenAIServer(ServerAddress(url), TOKENIZER),
         TOKENIZER,
         CallVocabulary.of(TOKENIZER, end_ids(MODEL, TOKENIZER)),
-        RemoteLimits(max_sequences=16, max_waiting=64, max_model_len=LENGTH),
+        RemoteLimits(max_sequences=AT_ONCE, max_waiting=64, max_model_len=LENGTH),
     )
     await backend.start()
     try:
@@ -114,7 +143,7 @@ async def remote_backend(url: str) -> AsyncIterator[RemoteBackend]:
 @asynccontextmanager
 async def local_backend() -> AsyncIterator[LocalBackend]:
     """The local engine, started."""
-    backend = LocalBackend.load(MODEL, limits=EngineLimits(max_model_len=LENGTH, max_sequences=16))
+    backend = LocalBackend.load(MODEL, limits=EngineLimits(max_model_len=LENGTH, max_sequences=AT_ONCE))
     await backend.start()
     try:
         yield backend
@@ -123,7 +152,7 @@ async def local_backend() -> AsyncIterator[LocalBackend]:
 
 
 async def idle(backend: VllmBackend | RemoteBackend) -> None:
-    """Return once no completion holds anything, and vLLM computes none; fails if that does not come."""
+    """Return once no completion holds anything, and the engine computes none; fails if that does not come."""
     async with asyncio.timeout(60):
         while True:
             stats = backend.stats()
@@ -133,11 +162,11 @@ async def idle(backend: VllmBackend | RemoteBackend) -> None:
 
 
 async def _computing(backend: VllmBackend | RemoteBackend) -> bool:
-    if isinstance(backend, VllmBackend):
+    if not isinstance(backend, RemoteBackend):
         return bool(backend._engine.output_processor.has_unfinished_requests())
     async with httpx.AsyncClient(trust_env=False) as client:
         metrics = (await client.get(f"{backend._server.url}/metrics")).text
-    requests = re.findall(r"^vllm:num_requests_(?:running|waiting)\{.*\} (\S+)$", metrics, re.MULTILINE)
+    requests = re.findall(rf"^(?:{_UNFINISHED})(?:\{{.*\}})? (\S+)$", metrics, re.MULTILINE)
     assert requests
     return any(map(float, requests))
 

@@ -7,10 +7,10 @@ import pytest
 
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.completion import Completer
+from tests.engines.harness import load, prompts, tell_all, vllm_backend
 from tests.inference_gateway.backend_harness import NO_CIRCUIT
 from tests.inference_gateway.http_harness import gateway, tools_at
 from tests.toolformer import tool_service
-from tests.vllm.harness import load, prompts, tell_all, vllm_backend
 from toolformer.tool_client import ToolClient
 
 pytestmark = [pytest.mark.vllm, pytest.mark.asyncio(loop_scope="session")]

@@ -1,28 +1,36 @@
-"""Completions inside vLLM, and on a server of it, are those of the local engine, on the same model."""
+"""Completions inside vLLM, and on servers of vLLM and llama.cpp, are those of the local engine, on the same model."""
+
+from __future__ import annotations
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 import pytest_asyncio
 
 from inference_gateway.backends.local import LocalBackend
 from inference_gateway.backends.remote import RemoteBackend
-from inference_gateway.backends.vllm.vllm_backend import VllmBackend
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, Event, Finished, PromptScored, SamplingParams, TextDelta
 from services.calculator.app import build_app as calculator
 from services.calendar.app import build_app as calendar
+from tests.engines.harness import TOKENIZER, idle, prompts, tell_all
 from tests.inference_gateway.backend_harness import NO_CIRCUIT, Told
 from tests.inference_gateway.http_harness import serving, tools_at
 from tests.toolformer import tool_service
-from tests.vllm.harness import TOKENIZER, idle, prompts, tell_all
 from toolformer.tool_client import ToolClient
 
-pytestmark = [pytest.mark.vllm, pytest.mark.asyncio(loop_scope="session")]
-only_inside = pytest.mark.parametrize("backend", ["inside"], indirect=True)
+if TYPE_CHECKING:
+    from inference_gateway.backends.vllm.vllm_backend import VllmBackend
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+INSIDE: Final = pytest.param("inside", marks=pytest.mark.vllm)
+IN_FRONT: Final = pytest.param("vllm_server", marks=pytest.mark.vllm)
+LLAMA: Final = pytest.param("llama_server", marks=pytest.mark.llama)
+only_inside = pytest.mark.parametrize("backend", [INSIDE], indirect=True)
+only_llama = pytest.mark.parametrize("backend", [LLAMA], indirect=True)
 
 VISITORS: Final = [
     "Hello",
@@ -37,7 +45,7 @@ MIXED: Final = [*VISITORS, *prompts("word problems", 4), *prompts("facts", 4)]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def both(backend: VllmBackend | RemoteBackend, local: LocalBackend) -> AsyncIterator[tuple[Completer, Completer]]:
-    """Completers on vLLM and on the local engine; of the tools, calculator and calendar answer."""
+    """Completers on the engine and on the local one; of the tools, calculator and calendar answer."""
     async with contextlib.AsyncExitStack() as stack:
         urls = {
             "Calculator": await stack.enter_async_context(serving(calculator())),
@@ -49,7 +57,7 @@ async def both(backend: VllmBackend | RemoteBackend, local: LocalBackend) -> Asy
 
 
 async def compare(both: tuple[Completer, Completer], texts: list[str], **fields: Any) -> list[Told]:
-    """What vLLM says to ``texts``, which must be what the local engine says."""
+    """What the engine says to ``texts``, which must be what the local engine says."""
     told = [await tell_all(completer, texts, **fields) for completer in both]
     for text, inside, local in zip(texts, *told, strict=True):
         assert (inside.text, inside.calls, inside.end) == (local.text, local.calls, local.end), (text, fields)
@@ -103,7 +111,6 @@ FIELDS: Final[dict[str, dict[str, Any]]] = {
     "one tool": {"tools": ("QA",)},
     "biases": {"sampling": SamplingParams(logit_bias=((7, 3.0), (60, -4.0)), min_tokens=12)},
     "arrows in the text": {"sampling": SamplingParams(logit_bias=((TOKENIZER.marks.arrow[0], 12.0),))},
-    "no end": {"sampling": SamplingParams(ignore_eos=True), "max_tokens": 40},
     "stop tokens": {"sampling": SamplingParams(stop_token_ids=tuple(TOKENIZER.encode(" in of and")))},
 }
 
@@ -113,10 +120,24 @@ async def test_every_field(both: tuple[Completer, Completer], fields: dict[str, 
     await compare(both, MIXED, **{"max_tokens": 32} | fields)
 
 
+@pytest.mark.parametrize("backend", [INSIDE, IN_FRONT], indirect=True)  # llama.cpp bans the end
+async def test_an_end_that_is_one_token_like_any_other(both: tuple[Completer, Completer]) -> None:
+    await compare(both, MIXED, max_tokens=40, sampling=SamplingParams(ignore_eos=True))
+
+
 @only_inside  # in front of a server they differ after a cut: `remote_session.continued`
 async def test_penalties(both: tuple[Completer, Completer]) -> None:
     penalties = SamplingParams(frequency_penalty=0.6, presence_penalty=0.2, repetition_penalty=1.1)
     await compare(both, MIXED, max_tokens=32, sampling=penalties)
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [SamplingParams(frequency_penalty=1.2), SamplingParams(repetition_penalty=1.2)],
+    ids=["frequency", "repetition"],
+)
+async def test_a_penalty_where_nothing_is_cut(both: tuple[Completer, Completer], sampling: SamplingParams) -> None:
+    await compare(both, [*VISITORS, *prompts("facts", 6)], max_tokens=32, tools=(), sampling=sampling)
 
 
 async def test_the_end_of_the_context(both: tuple[Completer, Completer]) -> None:
@@ -124,13 +145,25 @@ async def test_the_end_of_the_context(both: tuple[Completer, Completer]) -> None
     assert told.end.reason in ("length", "stop")
 
 
+@only_llama  # it does not report tokens of a character that is not whole
+async def test_a_limit_inside_a_character(both: tuple[Completer, Completer]) -> None:
+    half = next(token for token in range(TOKENIZER.vocab_size) if TOKENIZER.token_bytes(token) == b"\xc3")
+    only_halves = SamplingParams(logit_bias=((half, 100.0),))
+    [told] = await tell_all(both[0], ["A"], max_tokens=3, sampling=only_halves)
+    assert (told.text, told.end.reason) == ("", "length")
+
+
 async def events(completer: Completer, request: CompletionRequest) -> list[Event]:
     return [event async for event in completer.stream(request)]
 
 
-async def test_log_probabilities(both: tuple[Completer, Completer], backend: VllmBackend | RemoteBackend) -> None:
+async def test_log_probabilities(
+    both: tuple[Completer, Completer], backend: VllmBackend | RemoteBackend, request: pytest.FixtureRequest
+) -> None:
+    # llama.cpp takes GELU from a table of 16-bit numbers.
+    near = 0.02 if request.node.callspec.params["backend"] == "llama_server" else 1e-3
     [text] = prompts("word problems", 1)
-    request = CompletionRequest(
+    asked = CompletionRequest(
         tuple(TOKENIZER.encode(text)),
         max_tokens=32,
         tools=("Calculator",),
@@ -139,13 +172,13 @@ async def test_log_probabilities(both: tuple[Completer, Completer], backend: Vll
     )
     told = []
     for completer in both:
-        came = await events(completer, request)
+        came = await events(completer, asked)
         assert sum(isinstance(event, PromptScored) for event in came) == backend.scores_prompts
         told.append([token for event in came if isinstance(event, PromptScored | TextDelta) for token in event.tokens])
     for inside, local in zip(*told, strict=True):
         assert (inside.id, inside.offset) == (local.id, local.offset)
-        assert inside.logprob == pytest.approx(local.logprob, abs=1e-3)
-        assert [logprob for _, logprob in inside.top] == pytest.approx([logprob for _, logprob in local.top], abs=1e-3)
+        assert inside.logprob == pytest.approx(local.logprob, abs=near)
+        assert [logprob for _, logprob in inside.top] == pytest.approx([logprob for _, logprob in local.top], abs=near)
 
 
 @only_inside

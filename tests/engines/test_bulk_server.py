@@ -16,8 +16,8 @@ from language_model.bulk.loading import load_bulk
 from language_model.bulk.server import BulkServer, ServerSettings
 from services.calculator.app import build_app as calculator
 from services.calendar.app import build_app as calendar
+from tests.engines.harness import MODEL, SERVED_AS, TOKENIZER, prompts
 from tests.support.serving import serving
-from tests.vllm.harness import MODEL, SERVED_AS, TOKENIZER, prompts
 from toolformer.tools import ToolRegistry
 from training_jobs import pipeline
 from training_jobs.annotate import Annotator
@@ -35,8 +35,8 @@ TEXTS: Final = [TOKENIZER.encode(text) for text in prompts("word problems", 20)]
 
 
 @pytest.fixture(scope="module")
-def remote(server: str) -> Iterator[BulkServer]:
-    with BulkServer(ServerSettings(server, SERVED_AS, POSITIONS, begin_id=0)) as opened:
+def remote(vllm_server: str) -> Iterator[BulkServer]:
+    with BulkServer(ServerSettings(vllm_server, SERVED_AS, POSITIONS, begin_id=0)) as opened:
         yield opened
 
 
@@ -94,7 +94,7 @@ FEW_CALLS: Final = "sampling_threshold = 0.05\nmax_positions = 3\nmax_samples = 
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def runs(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+async def runs(vllm_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """Forty generated documents from corpus to merge: with the model on the server, and with the model at hand."""
     root = tmp_path_factory.mktemp("runs")
     texts = generate(root / "web", count=40, seed=1)
@@ -107,7 +107,7 @@ async def runs(server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[P
             environment.setenv("TOOLFORMER_TOOLS", str(few))
             environment.setenv("TOOLFORMER_TOOL_CALCULATOR_URL", calculates)
             environment.setenv("TOOLFORMER_TOOL_CALENDAR_URL", knows_the_day)
-            for name, where in (("there", ["--server", server, "--served-as", SERVED_AS]), ("here", [])):
+            for name, where in (("there", ["--server", vllm_server, "--served-as", SERVED_AS]), ("here", [])):
                 run = ["--run", str(root / name), "--model", str(MODEL), *where]
                 await asyncio.to_thread(pipeline.main, [*map(str, texts), *run, *options])
     return root / "there", root / "here"
