@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+from collections.abc import Iterator
 
 import httpx
 import pytest
@@ -34,6 +35,15 @@ async def started(command: Command) -> tuple[dict[str, int], dict[str, int]]:
     return pids, ports
 
 
+@pytest.fixture
+def hang_ups() -> Iterator[None]:
+    """A lost terminal ends processes, also where the tests run under ``nohup``, which has it ignored."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.usefixtures("hang_ups")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_stops_every_process(number: signal.Signals) -> None:
     async with toolformer(*BOTH) as command:
