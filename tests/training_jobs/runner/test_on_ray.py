@@ -115,7 +115,8 @@ def test_a_workers_trouble_ends_the_stage_as_it_does_here(tmp_path: Path, cluste
     assert re.search(r"^chunk 6 lost its worker \(.+\), 3 times now\. .* Run again to go on$", said, re.MULTILINE)
     assert "opened" in finish("", "", 0)  # what a worker says arrives
     notes = [json.loads(line)["chunk"] for line in (tmp_path / "out.jsonl.log.jsonl").read_text().splitlines()]
-    assert sorted(notes) == list(range(10))  # none was done twice
+    # None was done twice. A worker that ended with the command may have written its chunk, and left no note of it.
+    assert len(notes) == len(set(notes))
     count(source, tmp_path / "here.jsonl")
     assert target.read_bytes() == (tmp_path / "here.jsonl").read_bytes()
 
