@@ -47,20 +47,20 @@ async def speed(options: argparse.Namespace) -> dict[str, Any]:
     shares = {"word problems": 2 * fifth, "dates": 2 * fifth, "facts": fifth}
     asks = [ask for suite, count in shares.items() for ask in demo_asks(suite, count, tokenizer)]
     best: dict[str, dict[str, Any]] = {}
-    told: dict[str, list[Done]] = {}
+    done: dict[str, list[Done]] = {}
     async with started_ways(options, options.model) as ways:
         for _, (name, way) in itertools.product(range(options.rounds), ways.items()):
-            row, told[name] = await measure(way, asks, options.at_once, options.tool_ms / 1_000)
+            row, done[name] = await measure(way, asks, options.at_once, options.tool_ms / 1_000)
             print(f"{name}: {row}", flush=True)
             if name not in best or row["seconds"] < best[name]["seconds"]:
                 best[name] = row
         if "inside" in ways:
-            plain = [without_calls(ask, made) for ask, made in zip(asks, told["inside"], strict=True)]
+            plain = [without_calls(ask, made) for ask, made in zip(asks, done["inside"], strict=True)]
             best["inside, as many tokens without calls"], _ = await measure(ways["inside"], plain, options.at_once, 0.0)
     for name, row in best.items():
-        if name in told and "local" in told:
-            pairs = zip(told[name], told["local"], strict=True)
-            row["same_as_local"] = sum(one.told == other.told for one, other in pairs)
+        if name in done and "local" in done:
+            pairs = zip(done[name], done["local"], strict=True)
+            row["same_as_local"] = sum(one.outcome == other.outcome for one, other in pairs)
     return {"prompts": len(asks), "at_once": options.at_once, "tool_ms": options.tool_ms, "ways": best}
 
 
@@ -92,7 +92,7 @@ async def same(options: argparse.Namespace) -> dict[str, Any]:
         without = await drawn("facts", 50, lambda made: not made.calls, tools=())
         asked = [*working, *failing, *without]
         _, done = await measure(inside, [ask for ask, _ in asked], options.at_once, 0.0)
-        different = [ask for (ask, made), one in zip(asked, done, strict=True) if made.told != one.told]
+        different = [ask for (ask, made), one in zip(asked, done, strict=True) if made.outcome != one.outcome]
         worked = [ask for ask, made in working if not made.end.usage.rolled_back_tokens]
         report = {
             "prompts": {"calls work": len(working), "calls fail": len(failing), "no calls": len(without)},

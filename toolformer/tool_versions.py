@@ -1,4 +1,4 @@
-"""What version of itself each service names, asked for now and then: a kept result holds for one version only."""
+"""What version of itself each service names, asked for now and then: a cached result is good for one version only."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class Done:
     """The tokens with the most likely ones at their places, where the request asked for these."""
 
     @property
-    def told(self) -> tuple[object, ...]:
+    def outcome(self) -> tuple[object, ...]:
         """What must be the same in all ways."""
         return self.text, self.calls, self.end.reason
 

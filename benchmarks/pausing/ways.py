@@ -73,9 +73,9 @@ class Way:
             return self.counts.prefilled
         if self.url is None:
             return None
-        told = await scrape(self.url)
+        metrics = await scrape(self.url)
         total, kept = (
-            sum(value for key, value in told.items() if key.partition("{")[0] == f"vllm:{name}_total")
+            sum(value for key, value in metrics.items() if key.partition("{")[0] == f"vllm:{name}_total")
             for name in ("prompt_tokens", "prompt_tokens_cached")
         )
         return total - kept

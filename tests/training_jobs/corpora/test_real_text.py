@@ -208,6 +208,13 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     assert max(Counter(one.source for one in held_out).values()) <= 9
 
 
+def test_a_number_of_texts_below_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folders = [str(word) for name in ("from", "exams", "pairs", "out") for word in (f"--{name}", tmp_path)]
+    with pytest.raises(SystemExit):
+        corpus.main([*folders, "--held-out", "-1"])
+    assert "--held-out must be at least 0, not -1" in capsys.readouterr().err
+
+
 def test_the_sources_may_be_archives(tmp_path: Path) -> None:
     (tmp_path / "made/gsm8k").mkdir(parents=True)
     (tmp_path / "made/gsm8k/train.jsonl").write_text("{}")

@@ -254,6 +254,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--held-out", type=int, default=2_000, help="texts a source in held-out.jsonl (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
     options = parser.parse_args(arguments)
+    if options.held_out < 0:
+        parser.error(f"--held-out must be at least 0, not {options.held_out}")
     try:
         manifest = make(
             unpacked(options.sources, options.out / "sources"), Exams.read(options.exams), options.pairs, options.out,
