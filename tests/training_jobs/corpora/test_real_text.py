@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 import tarfile
 from collections import Counter
 from decimal import Decimal
@@ -14,6 +15,7 @@ import pytest
 from language_model.token_file import Tokens
 from training_jobs.corpora.base.drawing import Heading
 from training_jobs.corpora.real_text import __main__ as corpus
+from training_jobs.corpora.real_text.facts_part import facts
 from training_jobs.corpora.real_text.generated_part import days, foreign
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
@@ -135,7 +137,9 @@ def test_what_is_held_out_of_a_source_is_not_in_the_other_part(tmp_path: Path) -
 
 
 def test_days_and_foreign_sentences() -> None:
-    assert all(row for row in islice(days(random.Random(0)), 50))
+    for row, day in islice(days(random.Random(0)), 50):
+        for named in re.findall(r"Today is (\w+day)", row):
+            assert named == f"{day:%A}"
     pairs = [("French", "Il neige.", "It is snowing.")]
     assert all("Il neige." in row and "snowing" in row for row in islice(foreign(random.Random(0), pairs), 20))
 
@@ -191,10 +195,10 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(corpus, "_VOCABULARY_CHARACTERS", 50_000)
     monkeypatch.setattr(corpus, "SOURCES", {name: SOURCES[name] for name in ("grade school", "one step")})
 
-    manifests = [
-        corpus.make(tmp_path, Exams(), pairs, tmp_path / out, tokens=20_000, vocabulary=900, held_out=9, seed=5)
-        for out in ("a", "b")
-    ]
+    manifests = []
+    for out in ("a", "b"):
+        corpus.hold_out(tmp_path, Exams(), pairs, tmp_path / out, texts=9, seed=5)
+        manifests.append(corpus.make(tmp_path, Exams(), pairs, tmp_path / out, tokens=20_000, vocabulary=900, seed=5))
     assert manifests[0] == manifests[1]
     assert manifests[0]["tokens"] >= 20_000
     assert set(manifests[0]["sources"]) == set(shares)
@@ -204,7 +208,8 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     assert 0.5 < float(tokens.learned.float().mean()) < 1.0
     held_out = list(records_in(tmp_path / "a" / corpus.HELD_OUT, Document))
     assert held_out
-    assert {one.source for one in held_out} <= set(shares)
+    assert {one.source for one in held_out} <= {*shares, "facts"}
+    assert all((one.source == "days") == (one.date is not None) for one in held_out)
     assert max(Counter(one.source for one in held_out).values()) <= 9
 
 
@@ -225,3 +230,14 @@ def test_the_sources_may_be_archives(tmp_path: Path) -> None:
         found = corpus.unpacked(tmp_path / "published", tmp_path / "sources")
         assert (found / "gsm8k/train.jsonl").read_text() == "{}"
     assert corpus.unpacked(tmp_path / "made", tmp_path / "other") == tmp_path / "made"
+
+
+def test_facts_are_asked_in_words_of_their_own_and_none_as_an_exam_asks_it() -> None:
+    texts = list(islice(facts(random.Random(0), Exams()), 2_000))
+    asked = next(text for text in texts if "?" in text)
+    question = asked.partition("?")[0] + "?"
+    without = islice(facts(random.Random(0), Exams(questions=[question])), 1_900)
+    assert not any(text.startswith(question) for text in without)
+    # A table's fact is said as the table has it.
+    assert any(re.fullmatch(r".*symbol .*\b(\w{1,2})\.", text) for text in texts)
+    assert not any("{" in text for text in texts)

@@ -6,7 +6,8 @@
 ``--from`` holds the sources, a folder or a ``.tar.xz`` each. ``--tokens`` counts millions; a share of them goes to each
 source by ``MIXTURE``, and short sources are read again. ``CORPUS`` then holds ``tokenizer.json``,
 ``tokens.safetensors``, which training maps into memory, ``manifest.json``, and ``held-out.jsonl``: documents of the
-part of each source that is not read, for `jobs run`. The same seed and the same files give the same bytes.
+part of each source that is not read, for `jobs run`; with ``--tokens 0`` this file alone. The same seed and the same
+files give the same bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import random
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -29,10 +30,12 @@ from tokenizers import Tokenizer
 
 from demo_world.splits import stable_hash
 from language_model.token_file import Tokens
+from toolformer.model_files.whole import write_whole
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.base.drawing import CorpusText, prompt_form, rows, under_heading
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
 from training_jobs.corpora.real_text import generated_part
+from training_jobs.corpora.real_text.facts_part import facts
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, cut
@@ -88,9 +91,9 @@ class Corpus:
         )
 
     def texts(self, source: str) -> Iterator[CorpusText]:
-        """The texts of one source, read again and again."""
-        for round_ in range(_ROUNDS):
-            rng = random.Random(stable_hash("real text", source, str(self._seed), str(round_)))
+        """The texts of one source, read again and again; what is held out is read once."""
+        for round_ in range(1 if self._part.held_out else _ROUNDS):
+            rng = self._drawing(source, round_)
             if source == "world":
                 yield from rows(_WORLD_TEXTS, self._tools, seed=self._seed + round_)
             elif source in SOURCES:
@@ -98,9 +101,7 @@ class Corpus:
                 for text in SOURCES[source](self._sources, self._part, rng):
                     found = True
                     yield CorpusText.of(text)
-                if not found and self._part.held_out:
-                    return  # a small source may have nothing there
-                if not found:
+                if not found and not self._part.held_out:  # a small source may have nothing there
                     raise FileNotFoundError(f"{self._sources} holds no texts of the source {source!r}")
             else:
                 yield from self._made(source, rng)
@@ -112,25 +113,47 @@ class Corpus:
         if source == "prompts":
             while True:
                 yield prompt_form(rng, rng.choice(self._tools), "half", self._known)
-        texts = {
+        texts: dict[str, Callable[[], Iterator[str]]] = {
             "problems": lambda: generated_part.problems(rng, self._known.names, self._known.things),
             "sums": lambda: generated_part.sums(rng, self._part.exams),
-            "days": lambda: generated_part.days(rng),
+            "days": lambda: (text for text, _ in generated_part.days(rng)),
             "foreign": lambda: generated_part.foreign(rng, self._pairs),
+            "facts": lambda: facts(rng, self._part.exams),
         }
         yield from map(CorpusText.of, texts[source]())
 
+    def held_out(self, texts: int) -> Iterator[Document]:
+        """At most ``texts`` documents of each source and of each generated kind; a day's has its date."""
+        for source in (*SOURCES, "problems", "sums", "foreign", "facts"):
+            for number, one in enumerate(islice(self.texts(source), texts)):
+                yield Document(f"{source}/{number}", one.alone or "", source=source)
+        for number, (text, day) in enumerate(islice(generated_part.days(self._drawing("days", 0)), texts)):
+            yield Document(f"days/{number}", text, date=day.isoformat(), source="days")
 
-def make(
-    sources: Path, exams: Exams, pairs: Path, out: Path, *, tokens: float, vocabulary: int, held_out: int, seed: int
-) -> dict[str, Any]:
-    """Make the corpus in ``out`` and return its manifest. ``tokens`` are to be read in all; of each source ``held_out``
-    texts at most are written beside them.
+    def _drawing(self, source: str, round_: int) -> random.Random:
+        held_out = ("held out",) if self._part.held_out else ()
+        return random.Random(stable_hash("real text", source, str(self._seed), str(round_), *held_out))
+
+
+def hold_out(sources: Path, exams: Exams, pairs: Path, out: Path, *, texts: int, seed: int) -> None:
+    """Write ``held-out.jsonl`` in ``out``, at most ``texts`` of each kind.
 
     Raises:
         OSError: if a source is not there.
     """
     out.mkdir(parents=True, exist_ok=True)
+    documents = Corpus(sources, Part(exams, held_out=True), pairs, seed).held_out(texts)
+    write_whole(out / HELD_OUT, "".join(document.to_line() for document in documents))
+
+
+def make(
+    sources: Path, exams: Exams, pairs: Path, out: Path, *, tokens: float, vocabulary: int, seed: int
+) -> dict[str, Any]:
+    """Make the corpus of so many ``tokens`` in ``out``, beside what was held out, and return its manifest.
+
+    Raises:
+        OSError: if a source is not there.
+    """
     registry = ToolRegistry.load()
     corpus = Corpus(sources, Part(exams), pairs, seed)
     tokenizer = train_tokenizer(
@@ -163,7 +186,6 @@ def make(
     starts = torch.tensor([0, *map(len, ids)]).cumsum(0)
     found = Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(learned)), starts)
     found.save(out)
-    _hold_out(Corpus(sources, Part(exams, held_out=True), pairs, seed), held_out, out)
     return write_manifest(
         out, {"seed": seed, "vocabulary": tokenizer.get_vocab_size(), **found.counts(), "sources": counts}, HELD_OUT
     )
@@ -192,14 +214,6 @@ class Encoder:
                 learned = [True] * len(ids)
             found.append((np.array(ids, dtype=np.int32), np.array(learned, dtype=bool)))
         return found
-
-
-def _hold_out(corpus: Corpus, texts: int, out: Path) -> None:
-    """Write the first ``texts`` of each source's part that is not read."""
-    with (out / HELD_OUT).open("w", encoding="utf-8") as file:
-        for source in (*SOURCES, "foreign"):
-            for number, text in enumerate(islice(corpus.texts(source), texts)):
-                file.write(Document(f"{source}/{number}", text.alone or "", source=source).to_line())
 
 
 def unpacked(folder: Path, into: Path) -> Path:
@@ -249,7 +263,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--exams", type=Path, required=True, help="folder of the benchmarks, whose texts are left out")
     parser.add_argument("--pairs", type=Path, required=True, help="foreign and English texts, as the translator's")
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
-    parser.add_argument("--tokens", type=float, default=60, help="millions of tokens (%(default)s)")
+    parser.add_argument("--tokens", type=float, default=60, help="millions of tokens; 0: no corpus (%(default)s)")
     parser.add_argument("--vocabulary", type=int, default=8192, help="size of the vocabulary (%(default)s)")
     parser.add_argument("--held-out", type=int, default=2_000, help="texts a source in held-out.jsonl (%(default)s)")
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
@@ -257,13 +271,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.held_out < 0:
         parser.error(f"--held-out must be at least 0, not {options.held_out}")
     try:
-        manifest = make(
-            unpacked(options.sources, options.out / "sources"), Exams.read(options.exams), options.pairs, options.out,
-            tokens=options.tokens * 1e6, vocabulary=options.vocabulary, held_out=options.held_out, seed=options.seed,
-        )  # fmt: skip
+        sources = unpacked(options.sources, options.out / "sources"), Exams.read(options.exams), options.pairs
+        hold_out(*sources, options.out, texts=options.held_out, seed=options.seed)
+        if options.tokens:
+            tokens, vocabulary = options.tokens * 1e6, options.vocabulary
+            manifest = make(*sources, options.out, tokens=tokens, vocabulary=vocabulary, seed=options.seed)
+            print(json.dumps(manifest, indent=2))
     except OSError as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
-    print(json.dumps(manifest, indent=2))
 
 
 if __name__ == "__main__":

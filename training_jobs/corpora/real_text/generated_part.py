@@ -25,13 +25,14 @@ def sums(rng: random.Random, exams: Exams) -> Iterator[str]:
             yield "\n".join(solved(one, rng) for one in drawn)
 
 
-def days(rng: random.Random) -> Iterator[str]:
-    """What day it is, and the days beside it, several statements of one day a row, without end."""
+def days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
+    """What day it is, and the days beside it, several statements of one day a row, and that day; without end."""
     one = dt.timedelta(days=1)
     while True:
         day = FIRST_DAY + dt.timedelta(days=rng.randrange(DAYS))
         forms = rng.sample(PHRASES["days"]["text"], rng.choice((2, 3, 4)))
-        yield " ".join(form.format(d=day, n=day + one, p=day - one, t=day + 2 * one, y=day.year + 1) for form in forms)
+        told = (form.format(d=day, n=day + one, p=day - one, t=day + 2 * one, y=day.year + 1) for form in forms)
+        yield " ".join(told), day
 
 
 def foreign(rng: random.Random, pairs: Sequence[tuple[str, str, str]]) -> Iterator[str]:

@@ -136,6 +136,14 @@ def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, st
                 yield question, answer, found
 
 
+def questions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
+    """Each question of `reading` and `trivia` alone, with its answer; for the teaching, no base model reads them so."""
+    asked = [(question, answers[0]) for question, answers in trivia_questions(folder, part)]
+    asked += [pair for passage in passages(folder, part) for pair in passage.asked]
+    for question, answer in rng.sample(asked, len(asked)):
+        yield _asked(question, answer, rng)
+
+
 def trivia(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Questions with their answers alone, several a row: WebQuestions' part for training and OpenTriviaQA."""
     lines = [_asked(question, answers[0], rng) for question, answers in trivia_questions(folder, part)]
@@ -277,7 +285,7 @@ def fairytales(folder: Path) -> Iterator[AskedPassage]:
 SOURCES: Final[Mapping[str, Texts]] = {
     "encyclopedia": encyclopedia, "news": news, "stories": stories, "definitions": definitions, "reading": reading,
     "trivia": trivia, "grade school": grade_school, "one step": one_step, "exercises": exercises,
-    "countries": countries, "dated": dated,
+    "countries": countries, "dated": dated, "questions": questions,
 }  # fmt: skip
 """Every source by the name that a mixture calls it."""
 
