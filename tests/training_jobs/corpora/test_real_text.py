@@ -7,7 +7,7 @@ import tarfile
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ from language_model.token_file import Tokens
 from training_jobs.corpora.base.drawing import Heading
 from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.facts_part import facts
-from training_jobs.corpora.real_text.generated_part import days, foreign
+from training_jobs.corpora.real_text.generated_part import asked_days, asked_foreign, days, foreign, typed
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved
@@ -137,11 +137,12 @@ def test_what_is_held_out_of_a_source_is_not_in_the_other_part(tmp_path: Path) -
 
 
 def test_days_and_foreign_sentences() -> None:
-    for row, day in islice(days(random.Random(0)), 50):
+    for row, day in chain(islice(days(random.Random(0)), 50), islice(asked_days(random.Random(0)), 300)):
         for named in re.findall(r"Today is (\w+day)", row):
             assert named == f"{day:%A}"
     pairs = [("French", "Il neige.", "It is snowing.")]
-    assert all("Il neige." in row and "snowing" in row for row in islice(foreign(random.Random(0), pairs), 20))
+    for rows in (foreign, asked_foreign):
+        assert all("Il neige." in row and "snowing" in row for row in islice(rows(random.Random(0), pairs), 20))
 
 
 def test_each_call_of_a_known_text_stands_before_its_answer() -> None:
@@ -208,7 +209,7 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     assert 0.5 < float(tokens.learned.float().mean()) < 1.0
     held_out = list(records_in(tmp_path / "a" / corpus.HELD_OUT, Document))
     assert held_out
-    assert {one.source for one in held_out} <= {*shares, "facts"}
+    assert {one.source for one in held_out} <= {*shares, "typed", "meanings", "facts"}
     assert all((one.source == "days") == (one.date is not None) for one in held_out)
     assert max(Counter(one.source for one in held_out).values()) <= 9
 
@@ -241,3 +242,19 @@ def test_facts_are_asked_in_words_of_their_own_and_none_as_an_exam_asks_it() -> 
     # A table's fact is said as the table has it.
     assert any(re.fullmatch(r".*symbol .*\b(\w{1,2})\.", text) for text in texts)
     assert not any("{" in text for text in texts)
+
+
+def test_a_typed_calculation_has_its_answer_behind_it() -> None:
+    rows = list(islice(typed(random.Random(0), Exams()), 1_000))
+    for pattern, worked_out in (
+        (r"The average of the numbers (\d+), (\d+) and (\d+) is ", lambda a, b, c: (a + b + c) / 3),
+        (r"With (\d+)% off, a coat of \$(\d+) costs \$", lambda s, a: a - a * s / 100),
+        (r"Half of (\d+) is ", lambda a: a / 2),
+    ):
+        found = [match for row in rows if (match := re.fullmatch(rf"{pattern}([\d.]+)\.", row))]
+        assert found
+        for match in found:
+            *numbers, answer = map(float, match.groups())
+            assert abs(worked_out(*numbers) - answer) < 0.006
+    left_out = Exams(questions=[rows[0].rpartition(" ")[0]])
+    assert rows[0] not in islice(typed(random.Random(0), left_out), 900)

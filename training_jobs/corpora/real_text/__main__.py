@@ -53,6 +53,7 @@ MIXTURE: Final = {
 """The share of tokens of each source. ``headings`` and ``prompts`` show known texts in the loop's forms; ``world`` is
 what the generated world's base model reads."""
 HELD_OUT: Final = "held-out.jsonl"
+_GENERATED: Final = ("problems", "sums", "typed", "foreign", "meanings", "facts")
 _VOCABULARY_CHARACTERS: Final = 20_000_000
 """Merges settle after so much text, of all sources by their shares."""
 _BATCH: Final = 2_000
@@ -117,17 +118,19 @@ class Corpus:
             "problems": lambda: generated_part.problems(rng, self._known.names, self._known.things),
             "sums": lambda: generated_part.sums(rng, self._part.exams),
             "days": lambda: (text for text, _ in generated_part.days(rng)),
+            "typed": lambda: generated_part.typed(rng, self._part.exams),
             "foreign": lambda: generated_part.foreign(rng, self._pairs),
+            "meanings": lambda: generated_part.asked_foreign(rng, self._pairs),
             "facts": lambda: facts(rng, self._part.exams),
         }
         yield from map(CorpusText.of, texts[source]())
 
     def held_out(self, texts: int) -> Iterator[Document]:
         """At most ``texts`` documents of each source and of each generated kind; a day's has its date."""
-        for source in (*SOURCES, "problems", "sums", "foreign", "facts"):
+        for source in (*SOURCES, *_GENERATED):
             for number, one in enumerate(islice(self.texts(source), texts)):
                 yield Document(f"{source}/{number}", one.alone or "", source=source)
-        for number, (text, day) in enumerate(islice(generated_part.days(self._drawing("days", 0)), texts)):
+        for number, (text, day) in enumerate(islice(generated_part.asked_days(self._drawing("days", 0)), texts)):
             yield Document(f"days/{number}", text, date=day.isoformat(), source="days")
 
     def _drawing(self, source: str, round_: int) -> random.Random:

@@ -41,6 +41,11 @@ def value_of(first: str, sign: str, second: str) -> str | None:
     if sign == "/" and not b:
         return None
     exact = {"+": a + b, "-": a - b, "*": a * b}[sign] if sign != "/" else a / b
+    return plain_number(exact)
+
+
+def plain_number(exact: Decimal) -> str:
+    """Rounded to two decimals, without zeros at the end."""
     plain = f"{exact.quantize(Decimal('0.01'), ROUND_HALF_UP):f}"
     return plain.rstrip("0").rstrip(".") if "." in plain else plain
 
