@@ -19,6 +19,7 @@ import re
 import tarfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -82,13 +83,14 @@ class Corpus:
         self._tools = tuple(ToolRegistry.load())
         self._pairs = [row for row in _pairs(pairs) if part.has("pair", row[2])]
         problems = list(school_problems(sources, part))
-        questions = " ".join(row["question"] for row in problems)
+        # What is held out is about the same names and things.
+        asked = " ".join(row["question"] for row in school_problems(sources, replace(part, held_out=False)))
         self._known = KnownTexts(
             [one for row in problems for one in cut(row["question"], row["answer"])],
             list(answering_sentences(sources, part)),
             self._pairs,
-            _frequent(r"\b([A-Z][a-z]+) (?:has|had|bought|buys|wants|needs|makes|went|made)\b", questions, _NO_NAMES),
-            _frequent(r"How many ([a-z]+s) ", questions, _NO_THINGS),
+            _frequent(r"\b([A-Z][a-z]+) (?:has|had|bought|buys|wants|needs|makes|went|made)\b", asked, _NO_NAMES),
+            _frequent(r"How many ([a-z]+s) ", asked, _NO_THINGS),
         )
 
     def texts(self, source: str) -> Iterator[CorpusText]:
