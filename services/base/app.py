@@ -108,7 +108,8 @@ def create_app(
     app.include_router(API_PAGE.routes())
     if router is not None:
 
-        async def admitted() -> AsyncIterator[None]:  # a plain generator would be run, and count, in other threads
+        async def admitted(response: Response) -> AsyncIterator[None]:  # a plain one would be run in other threads
+            response.headers[VERSION_HEADER] = runner.version
             with runner.admitted():
                 yield
 

@@ -94,6 +94,7 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
         self._index_folder = settings.index or settings.data_dir / "question_answering" / "index"
         self._min_agreement = 0.0
         self._passages = settings.passages or 0
+        self._own_version = ""
         self._search = None if settings.search is None else PageSearch(settings.search)
 
     async def start(self) -> None:
@@ -110,7 +111,9 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
                 raise CannotStart(f"the bundled index could not be made (exit status {status}); the reason is above")
         await super().start()
         if self._search is not None:
-            self.data_version = fingerprint(self.data_version, await self._search.version())
+            await self._search.wait()
+            self._own_version = self.data_version
+            self._name_version(self._search)
 
     async def stop(self) -> None:
         """See `InBatches.stop`."""
@@ -188,6 +191,7 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
         asked = Asked(require_question(question))
         if self._search is not None:
             asked = replace(asked, found=tuple(await self._search.find(asked.question, self._passages)))
+            self._name_version(self._search)
             if not asked.found:
                 raise ToolFailure("no_answer", "no page has any of the question's words")
         [answered] = await self.ask_all([asked])
@@ -204,6 +208,10 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
             )
             raise ToolFailure("no_answer", message)
         return answered
+
+    def _name_version(self, search: PageSearch) -> None:
+        """`data_version`, also after the search service was started again with another index."""
+        self.data_version = fingerprint(self._own_version, search.version)
 
 
 def require_question(text: str) -> str:

@@ -6,14 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from services.base import Call, ConfigurationError, NotReady, ToolFailure
+from services.base.wire import VERSION_HEADER
 from services.question_answering.app import build_app
 from services.question_answering.checkpoint import RETRIEVER, load_reader, write_settings
 from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.train_questions import RealQuestions, find_passages
 from tests.services.real_services import RunningService
 from tests.services.test_question_answering.tiny import write_model
+from tests.support.serving import serving
 
 QUESTION = "What is the population of Ljubljana?"
 
@@ -105,3 +111,34 @@ def test_passages_are_found_for_questions_and_a_killed_search_goes_on(
     assert all("Slovenia" in one["text"] for one in second["gold"])
     assert third["gold"] == []
     assert len(RealQuestions(out, most=4)) == 2
+
+
+def search_stub(answer: dict[str, str]) -> Starlette:
+    """A search service that answers as ``answer`` says: ``version`` and ``body``."""
+
+    async def said(_: Request) -> Response:
+        return Response(answer["body"], headers={VERSION_HEADER: answer["version"]})
+
+    return Starlette(routes=[Route("/{path}", said)])
+
+
+async def test_a_search_with_another_index_gives_answers_another_name(reader: Path) -> None:
+    hit = {"passage_id": "1-0", "title": "Ljubljana", "section": "", "text": "It has 272,220 people.", "score": 1.0}
+    answer = {"version": "one", "body": json.dumps({"hits": [hit]})}
+    versions = []
+    async with serving(search_stub(answer)) as address:
+        engine = engine_of(reader, address)
+        await engine.start()
+        for answer["version"] in ("one", "one", "two"):
+            await engine.answer([Call(QUESTION)])
+            versions.append(engine.data_version)
+        await engine.stop()
+    assert versions[0] == versions[1] != versions[2]
+
+
+async def test_an_endless_answer_of_the_search_is_not_read(reader: Path) -> None:
+    async with serving(search_stub({"version": "one", "body": " " * (5 << 20)})) as address:
+        engine = engine_of(reader, address)
+        with pytest.raises(NotReady, match="more than"):
+            await engine.answer([Call(QUESTION)])
+        await engine.stop()
