@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Self
 
 from toolformer.tools import Tool
+from training_jobs.filter.given_numbers import given_numbers, numbers
 from training_jobs.nothing_kept import Fate, Keeping, in_text
 from training_jobs.records import BELOW, KEPT, Annotated, Candidate
 
@@ -19,8 +19,6 @@ NOT_GIVEN: Final = "input not given"
 NO_RESULT: Final = "no result: {code}"
 NOT_EXECUTED: Final = "not executed"
 NOT_SCORED: Final = "not scored"
-
-_NUMBER: Final = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +59,15 @@ def looks_ahead(text: str, candidate: Candidate) -> bool:
 
 
 def is_given(text: str, candidate: Candidate, *, whole: bool) -> bool:
-    """Whether the text before the call has what the call asks with: its input as a ``whole``, or each number in it.
+    """Whether the text before the call has what the call asks with: its input as a ``whole``, or each number in it, in
+    digits or as words stand for it (`given_numbers`).
 
     While it annotates, the model has read the text to its end, so a call may be made of numbers that come later, or of
     none that come at all, and still help: its result begins like the number that follows."""
     before = text[: candidate.offset]
     if whole:
         return candidate.input.strip() in before
-    return set(_numbers(candidate.input)) <= set(_numbers(before))
+    return set(numbers(candidate.input)) <= given_numbers(before)
 
 
 def _fates(one: Annotated) -> Iterator[Fate]:
@@ -90,10 +89,6 @@ KEEPING: Final = Keeping(
     },
 )
 """What the filter and the merge keep."""
-
-
-def _numbers(text: str) -> list[str]:
-    return [number.replace(",", "") for number in _NUMBER.findall(text)]
 
 
 def _judged(candidate: Candidate, text: str, thresholds: Thresholds) -> Candidate:
