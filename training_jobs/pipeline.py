@@ -45,6 +45,7 @@ CHUNK = 64
 _EXAMPLES = """
 toolformer jobs run --up WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
 toolformer jobs run texts.jsonl --run RUN --model models/base --tools Calculator Calendar
+toolformer jobs run --run REAL/round-1 --model BASE   (the texts of RUN/corpus/<Tool>.jsonl as they are)
 toolformer jobs run --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-weight 0.05
 toolformer jobs run annotate --on k8s --dry-run   (one stage, here, in a container or on a cluster; --help)
 """
@@ -118,8 +119,15 @@ def _begin(
     """Make the corpus: of files, or of the C* of the round before."""
     tokenizer = tokenizer_file(options.model) or options.model / "tokenizer.json"
     if options.round == 1:
+        if (
+            not options.files
+            and not options.earlier
+            and any(folder.file("corpus", tool.name).is_file() for tool in tools)
+        ):
+            return
         if not options.files or options.earlier:
-            raise StageError("the first round takes FILES and no --earlier; a later one --round 2 --earlier DIR")
+            first = "the first round takes FILES, or the RUN/corpus that is there, and no --earlier"
+            raise StageError(f"{first}; a later one --round 2 --earlier DIR")
         select_texts(
             folder, options.files, tools, tokenizer=tokenizer, language_id=options.language_id,
             seed=options.seed, hold_out=options.hold_out, restart=how.restart, console=how.console,

@@ -4,7 +4,7 @@ import json
 import random
 import re
 import tarfile
-from collections import Counter
+from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain, islice
@@ -21,7 +21,8 @@ from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
-from training_jobs.records import Document, records_in
+from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN, TAUGHT, write_teaching
+from training_jobs.records import Document, Plain, records_in
 
 NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums")
 PAIRS = "sentence\tfra_Latn\tIl neige.\tIt is snowing.\nword\teng_Latn\tsnow\tsnow\n"
@@ -196,10 +197,10 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(corpus, "_VOCABULARY_CHARACTERS", 50_000)
     monkeypatch.setattr(corpus, "SOURCES", {name: SOURCES[name] for name in ("grade school", "one step")})
 
-    manifests = []
-    for out in ("a", "b"):
-        corpus.hold_out(tmp_path, Exams(), pairs, tmp_path / out, texts=9, seed=5)
-        manifests.append(corpus.make(tmp_path, Exams(), pairs, tmp_path / out, tokens=20_000, vocabulary=900, seed=5))
+    manifests = [
+        corpus.make(tmp_path, Exams(), pairs, tmp_path / out, tokens=20_000, vocabulary=900, seed=5)
+        for out in ("a", "b")
+    ]
     assert manifests[0] == manifests[1]
     assert manifests[0]["tokens"] >= 20_000
     assert set(manifests[0]["sources"]) == set(shares)
@@ -207,18 +208,34 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     assert (tokens.documents, len(tokens.ids)) == (manifests[0]["documents"], manifests[0]["tokens"])
     # Of headings and of a prompt's own words nothing is learned, of all else everything.
     assert 0.5 < float(tokens.learned.float().mean()) < 1.0
-    held_out = list(records_in(tmp_path / "a" / corpus.HELD_OUT, Document))
-    assert held_out
-    assert {one.source for one in held_out} <= {*shares, "typed", "meanings", "facts"}
-    assert all((one.source == "days") == (one.date is not None) for one in held_out)
-    assert max(Counter(one.source for one in held_out).values()) <= 9
+
+
+def test_texts_to_teach_on_are_divided(tmp_path: Path) -> None:
+    def documents(source: str) -> Iterator[Document]:
+        few = 5 if source == "grade school" else 1_000
+        return (Document(f"{source}/{n}", f"One of {source}. It is {n}.", source=source) for n in range(few))
+
+    write_teaching(documents, 100, tmp_path)
+    seen: dict[str, set[str]] = {}
+    for name in ("round-1/corpus/Calculator", "round-2/corpus/Calculator", "round-1/corpus/QA", "round-2/corpus/QA"):
+        found = list(records_in(tmp_path / f"{name}.jsonl", Document))
+        shares = next(shares for tools, shares in TAUGHT.items() if Path(name).name in tools)
+        assert {one.source for one in found} == set(shares)
+        seen[name] = {one.id for one in found}
+    assert len(seen["round-1/corpus/QA"]) == 100
+    seen["plain"] = {one.id for one in records_in(tmp_path / PLAIN, Plain)}
+    seen["held-out"] = {one.id for one in records_in(tmp_path / HELD_OUT, Document)}
+    assert sum(map(len, seen.values())) == len(set().union(*seen.values())), "no text is in two files"
+    assert (tmp_path / "round-1/corpus/WikiSearch.jsonl").read_bytes() == (
+        tmp_path / "round-1/corpus/QA.jsonl"
+    ).read_bytes()
 
 
 def test_a_number_of_texts_below_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = [str(word) for name in ("from", "exams", "pairs", "out") for word in (f"--{name}", tmp_path)]
     with pytest.raises(SystemExit):
-        corpus.main([*folders, "--held-out", "-1"])
-    assert "--held-out must be at least 0, not -1" in capsys.readouterr().err
+        corpus.main([*folders, "--teach", "-1"])
+    assert "--teach must be at least 0, not -1" in capsys.readouterr().err
 
 
 def test_the_sources_may_be_archives(tmp_path: Path) -> None:

@@ -169,6 +169,9 @@ def test_one_command_makes_the_same_and_a_second_round_adds_calls_to_it(whole: W
     # The source's name is part of a document; calls and gains are the same.
     assert (run / "merge" / "with_calls.jsonl").read_bytes() == (whole.run / "merge" / "with_calls.jsonl").read_bytes()
     assert "are done already" in whole.do("training_jobs.pipeline", command)
+    given = whole.copy("given-corpus", "annotate")
+    whole.do("training_jobs.pipeline", ["--run", str(given), *command[3:]])
+    assert (given / "merge/with_calls.jsonl").read_bytes() == (run / "merge/with_calls.jsonl").read_bytes()
 
     second = whole.root / "second"
     # A random model proposes by chance; with this seed some text gets a second call behind its first.

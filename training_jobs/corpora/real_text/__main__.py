@@ -5,9 +5,8 @@
 
 ``--from`` holds the sources, a folder or a ``.tar.xz`` each. ``--tokens`` counts millions; a share of them goes to each
 source by ``MIXTURE``, and short sources are read again. ``CORPUS`` then holds ``tokenizer.json``,
-``tokens.safetensors``, which training maps into memory, ``manifest.json``, and ``held-out.jsonl``: documents of the
-part of each source that is not read, for `jobs run`; with ``--tokens 0`` this file alone. The same seed and the same
-files give the same bytes.
+``tokens.safetensors``, which training maps into memory, ``manifest.json``, and of what is not read the texts to teach
+on (`teaching.py`); with ``--tokens 0`` these alone. The same seed and the same files give the same bytes.
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ from tokenizers import Tokenizer
 
 from demo_world.splits import stable_hash
 from language_model.token_file import Tokens
-from toolformer.model_files.whole import write_whole
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.base.drawing import CorpusText, prompt_form, rows, under_heading
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
@@ -41,6 +39,7 @@ from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, cut
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, school_problems
+from training_jobs.corpora.real_text.teaching import write_teaching
 from training_jobs.pretrain.rows import write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
 from training_jobs.records import Document
@@ -53,8 +52,6 @@ MIXTURE: Final = {
 }  # fmt: skip
 """The share of tokens of each source. ``headings`` and ``prompts`` show known texts in the loop's forms; ``world`` is
 what the generated world's base model reads."""
-HELD_OUT: Final = "held-out.jsonl"
-_GENERATED: Final = ("problems", "sums", "typed", "foreign", "meanings", "facts")
 _VOCABULARY_CHARACTERS: Final = 20_000_000
 """Merges settle after so much text, of all sources by their shares."""
 _BATCH: Final = 2_000
@@ -127,38 +124,29 @@ class Corpus:
         }
         yield from map(CorpusText.of, texts[source]())
 
-    def held_out(self, texts: int) -> Iterator[Document]:
-        """At most ``texts`` documents of each source and of each generated kind; a day's has its date."""
-        for source in (*SOURCES, *_GENERATED):
-            for number, one in enumerate(islice(self.texts(source), texts)):
-                yield Document(f"{source}/{number}", one.alone or "", source=source)
-        for number, (text, day) in enumerate(islice(generated_part.asked_days(self._drawing("days", 0)), texts)):
-            yield Document(f"days/{number}", text, date=day.isoformat(), source="days")
+    def documents(self, source: str) -> Iterator[Document]:
+        """The texts of one source as documents; a day's has its date."""
+        if source == "days":
+            for number, (text, day) in enumerate(generated_part.asked_days(self._drawing(source, 0))):
+                yield Document(f"{source}/{number}", text, date=day.isoformat(), source=source)
+            return
+        for number, one in enumerate(self.texts(source)):
+            yield Document(f"{source}/{number}", one.alone or "", source=source)
 
     def _drawing(self, source: str, round_: int) -> random.Random:
         held_out = ("held out",) if self._part.held_out else ()
         return random.Random(stable_hash("real text", source, str(self._seed), str(round_), *held_out))
 
 
-def hold_out(sources: Path, exams: Exams, pairs: Path, out: Path, *, texts: int, seed: int) -> None:
-    """Write ``held-out.jsonl`` in ``out``, at most ``texts`` of each kind.
+def make(
+    sources: Path, exams: Exams, pairs: Path, out: Path, *, tokens: float, vocabulary: int, seed: int
+) -> dict[str, Any]:
+    """Make the corpus of so many ``tokens`` in ``out`` and return its manifest.
 
     Raises:
         OSError: if a source is not there.
     """
     out.mkdir(parents=True, exist_ok=True)
-    documents = Corpus(sources, Part(exams, held_out=True), pairs, seed).held_out(texts)
-    write_whole(out / HELD_OUT, "".join(document.to_line() for document in documents))
-
-
-def make(
-    sources: Path, exams: Exams, pairs: Path, out: Path, *, tokens: float, vocabulary: int, seed: int
-) -> dict[str, Any]:
-    """Make the corpus of so many ``tokens`` in ``out``, beside what was held out, and return its manifest.
-
-    Raises:
-        OSError: if a source is not there.
-    """
     registry = ToolRegistry.load()
     corpus = Corpus(sources, Part(exams), pairs, seed)
     tokenizer = train_tokenizer(
@@ -192,7 +180,7 @@ def make(
     found = Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(learned)), starts)
     found.save(out)
     return write_manifest(
-        out, {"seed": seed, "vocabulary": tokenizer.get_vocab_size(), **found.counts(), "sources": counts}, HELD_OUT
+        out, {"seed": seed, "vocabulary": tokenizer.get_vocab_size(), **found.counts(), "sources": counts}
     )
 
 
@@ -270,14 +258,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
     parser.add_argument("--tokens", type=float, default=60, help="millions of tokens; 0: no corpus (%(default)s)")
     parser.add_argument("--vocabulary", type=int, default=8192, help="size of the vocabulary (%(default)s)")
-    parser.add_argument("--held-out", type=int, default=2_000, help="texts a source in held-out.jsonl (%(default)s)")
+    parser.add_argument(
+        "--teach", type=int, default=3_000, help="texts of a tool in each round of teaching (%(default)s)"
+    )
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
     options = parser.parse_args(arguments)
-    if options.held_out < 0:
-        parser.error(f"--held-out must be at least 0, not {options.held_out}")
+    if options.teach < 0:
+        parser.error(f"--teach must be at least 0, not {options.teach}")
     try:
         sources = unpacked(options.sources, options.out / "sources"), Exams.read(options.exams), options.pairs
-        hold_out(*sources, options.out, texts=options.held_out, seed=options.seed)
+        folder, exams, pairs = sources
+        held_out = Corpus(folder, Part(exams, held_out=True), pairs, options.seed)
+        write_teaching(held_out.documents, options.teach, options.out)
         if options.tokens:
             tokens, vocabulary = options.tokens * 1e6, options.vocabulary
             manifest = make(*sources, options.out, tokens=tokens, vocabulary=vocabulary, seed=options.seed)

@@ -1,0 +1,72 @@
+"""The texts that a model teaches itself on: of each source what no base model reads, divided for two rounds.
+
+OUT/round-1/corpus/<Tool>.jsonl     documents for each tool, by their kind; `toolformer jobs run` goes on from here
+OUT/round-2/corpus/<Tool>.jsonl     as many others
+OUT/plain.jsonl                     beginnings of prose in which no tool is called, to finetune on beside C*
+OUT/held-out.jsonl                  prose to measure perplexity and copying on
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from toolformer.model_files.whole import write_whole
+from training_jobs.corpora.real_text.sources import SENTENCE
+from training_jobs.records import Document, Plain, Record
+from training_jobs.run_folder import RunFolder
+
+HELD_OUT: Final = "held-out.jsonl"
+PLAIN: Final = "plain.jsonl"
+ROUNDS: Final = 2
+TAUGHT: Final[Mapping[tuple[str, ...], Mapping[str, float]]] = {
+    ("Calculator",): {
+        "typed": 0.4, "problems": 0.3, "sums": 0.15, "grade school": 0.05, "one step": 0.05, "exercises": 0.05,
+    },
+    ("Calendar",): {"days": 1.0},
+    ("WikiSearch", "QA"): {"facts": 0.5, "questions": 0.4, "encyclopedia": 0.1},
+    ("MT",): {"meanings": 0.7, "foreign": 0.3},
+}  # fmt: skip
+"""By tools that have the same texts, the share of these that is of each source; a small source gives what it has."""
+_PROSE: Final = ("encyclopedia", "news", "stories")
+_PLAIN_CHARACTERS: Final = 100
+"""Of such a beginning at least; its sentence is whole."""
+
+
+def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, out: Path) -> None:
+    """Write the files in ``out``.
+
+    Args:
+        documents: gives those of a source.
+        texts: as many for each tool in each round, plain ones, and ones of each source that are held out.
+        out: the folder.
+
+    Raises:
+        OSError: if a source is not there.
+    """
+    sources = {
+        source: documents(source) for source in {*_PROSE, *(one for shares in TAUGHT.values() for one in shares)}
+    }
+    for tools, shares in TAUGHT.items():
+        drawn = [list(islice(sources[source], ROUNDS * round(share * texts))) for source, share in shares.items()]
+        for round_ in range(ROUNDS):
+            folder = RunFolder(out / f"round-{round_ + 1}")
+            for tool in tools:
+                _write(folder.target("corpus", tool), (one for of_source in drawn for one in of_source[round_::ROUNDS]))
+    prose = [one for source in _PROSE for one in islice(sources[source], texts // len(_PROSE))]
+    _write(out / PLAIN, (Plain(one.id, (_beginning(one.text),)) for one in prose))
+    _write(out / HELD_OUT, (one for source in _PROSE for one in islice(sources[source], texts)))
+
+
+def _beginning(text: str) -> str:
+    sentences = iter(SENTENCE.split(text.partition("\n")[0]))
+    found = next(sentences)
+    while len(found) < _PLAIN_CHARACTERS and (more := next(sentences, "")):
+        found += f" {more}"
+    return found
+
+
+def _write(path: Path, records: Iterable[Record]) -> None:
+    write_whole(path, "".join(record.to_line() for record in records))
