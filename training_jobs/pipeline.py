@@ -24,7 +24,7 @@ from toolformer.tool_client import ToolClient
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.annotate.annotator import AnnotateSettings
 from training_jobs.annotate.job import annotate_tools
-from training_jobs.corpora.web.job import add_hold_out, select_texts
+from training_jobs.corpora.web.job import add_hold_out, select_texts, take_corpus
 from training_jobs.errors import StageError
 from training_jobs.execute.asking import ExecuteSettings
 from training_jobs.execute.job import execute_tools
@@ -45,7 +45,7 @@ CHUNK = 64
 _EXAMPLES = """
 toolformer jobs run --up WEB/*.json.gz --run RUN --model models/base --language-id lid.176.ftz --workers 2
 toolformer jobs run texts.jsonl --run RUN --model models/base --tools Calculator Calendar
-toolformer jobs run --run REAL/round-1 --model BASE   (the texts of RUN/corpus/<Tool>.jsonl as they are)
+toolformer jobs run --corpus REAL/round-1/corpus --run RUN --model BASE   (texts that are chosen already)
 toolformer jobs run --round 2 --earlier RUN --run RUN2 --model FINETUNED --cost-weight 0.05
 toolformer jobs run annotate --on k8s --dry-run   (one stage, here, in a container or on a cluster; --help)
 """
@@ -65,6 +65,9 @@ def make_parser() -> argparse.ArgumentParser:
         _EXAMPLES,
     )
     parser.add_argument("files", type=Path, nargs="*", help="CCNet .json.gz, .jsonl (also .gz) or .parquet files: C")
+    parser.add_argument(
+        "--corpus", type=Path, metavar="DIR", help="in place of FILES the documents for each tool, DIR/<Tool>.jsonl"
+    )
     parser.add_argument("--language-id", type=Path, help="fastText classifier, such as lid.176.ftz; MT needs it")
     add_hold_out(parser)
     parser.add_argument("--round", type=positive, default=1, help="2 and on: add calls to the C* of --earlier (1)")
@@ -119,22 +122,18 @@ def _begin(
     """Make the corpus: of files, or of the C* of the round before."""
     tokenizer = tokenizer_file(options.model) or options.model / "tokenizer.json"
     if options.round == 1:
-        if (
-            not options.files
-            and not options.earlier
-            and any(folder.file("corpus", tool.name).is_file() for tool in tools)
-        ):
+        if bool(options.files) == bool(options.corpus) or options.earlier:
+            raise StageError("the first round takes FILES or --corpus; a later one --round 2 --earlier DIR")
+        if options.corpus:
+            take_corpus(folder, options.corpus, tools, how.restart, how.console)
             return
-        if not options.files or options.earlier:
-            first = "the first round takes FILES, or the RUN/corpus that is there, and no --earlier"
-            raise StageError(f"{first}; a later one --round 2 --earlier DIR")
         select_texts(
             folder, options.files, tools, tokenizer=tokenizer, language_id=options.language_id,
             seed=options.seed, hold_out=options.hold_out, restart=how.restart, console=how.console,
         )  # fmt: skip
         return
-    if options.files or options.hold_out or options.earlier is None:
-        takes = "takes --earlier DIR, the run of the round before, and neither FILES nor --hold-out"
+    if options.files or options.corpus or options.hold_out or options.earlier is None:
+        takes = "takes --earlier DIR, the run of the round before, and neither FILES nor --corpus nor --hold-out"
         raise StageError(f"--round {options.round} {takes}")
     try:
         texts = begin_round(

@@ -12,6 +12,7 @@ from cli.components import usable_cpus
 from cli.console import CommandError
 from cli.reproduce import counts
 from cli.reproduce.settings import LANGUAGE_ID, Setting, Size
+from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN
 from training_jobs.corpora.web.generating import SHARD_DOCUMENTS, TRUTH_FILE
 from training_jobs.evaluate.scaling import AVERAGED
 from training_jobs.evaluate.suites import named
@@ -109,12 +110,8 @@ class _Plan:
         models = [LoopModel(self.run / size, Size.parse(size)) for size in self.setting.sizes]
         if self.setting.base is not None:
             models.append(LoopModel(self.run / "model", given=self.setting.base))
-        if self.setting.sizes:
-            yield self._base_corpus()
-        yield self._texts("texts", "write the plain texts C", self.setting.documents, 1)
-        chained = "write plain texts in which one value follows from another"
-        yield self._texts("texts-chained", chained, self.setting.chained_documents, 3, chained=True)
-        yield self._texts("held-out", "write plain texts to hold out", self.setting.held_out_documents, 2)
+        if self.setting.real is None:
+            yield from self._generated_texts()
         for model in models:
             yield from self._loop(model)
         if len(models) > 1:
@@ -123,23 +120,39 @@ class _Plan:
             figure = self.run / "figure-4.svg" if drawn else None
             yield self._compare("scaling", "accuracy over model size (figure 4)", self.run, runs, figure)
 
+    def _generated_texts(self) -> Iterator[Step]:
+        """What base models read, and C."""
+        if self.setting.sizes:
+            yield self._base_corpus()
+        yield self._texts("texts", "write the plain texts C", self.setting.documents, 1)
+        chained = "write plain texts in which one value follows from another"
+        yield self._texts("texts-chained", chained, self.setting.chained_documents, 3, chained=True)
+        yield self._texts("held-out", "write plain texts to hold out", self.setting.held_out_documents, 2)
+
     def _loop(self, model: LoopModel) -> Iterator[Step]:
         """All that one model goes through."""
         setting = self.setting
         if model.size is not None:
             yield self._pretrain(model, model.size)
-        texts = shards(self.run / "texts", setting.documents)
+        texts = self._real_c(1) or shards(self.run / "texts", setting.documents)
         yield self._calls(model, "calls", "the base model adds calls to C", texts, "round-1", setting.tau)
-        yield self._report(model, "report", "texts", "round-1")
+        if setting.real is None:
+            yield self._report(model, "report", "texts", "round-1")
         star = f"round-1/merge/{WITH_CALLS}"
         yield self._finetune(model, "cc", [f"round-1/merge/{WITHOUT_CALLS}"], "finetune on C: the baseline + CC")
         yield self._finetune(model, "toolformer", [star], "finetune on C*: Toolformer")
         yield self._evaluate(model, "base", "base", k=0)
         yield self._evaluate(model, "cc", "+ CC", k=0)
         yield self._evaluate(model, "toolformer", "Toolformer", k=setting.k)
+        yield from self._chained_round(model, star) if setting.real is None else self._second_round(model, star)
+        runs = [_evaluation(model, name) for name in ("base", "cc", "toolformer", "toolformer-2")]
+        yield self._compare(model.step("table"), "put the rows side by side", model.folder, runs)
+
+    def _chained_round(self, model: LoopModel, star: str) -> Iterator[Step]:
+        """Round 2 of generated texts: one value follows from another."""
+        setting = self.setting
         title = "the base model adds calls to texts in which one value follows from another"
-        texts = shards(self.run / "texts-chained", setting.chained_documents)
-        tools = setting.chained_tools
+        texts, tools = shards(self.run / "texts-chained", setting.chained_documents), setting.chained_tools
         yield self._calls(model, "calls-2", title, texts, "round-2", setting.chained_tau, tools=tools)
         yield self._report(model, "report-2", "texts-chained", "round-2")
         both = [star, f"round-2/merge/{WITH_CALLS}"]
@@ -148,8 +161,19 @@ class _Plan:
             model, "toolformer-2", "Toolformer, round 2", setting.chained_suites,
             k=setting.chained_k, max_calls=setting.chained_calls,
         )  # fmt: skip
-        runs = [_evaluation(model, name) for name in ("base", "cc", "toolformer", "toolformer-2")]
-        yield self._compare(model.step("table"), "put the rows side by side", model.folder, runs)
+
+    def _second_round(self, model: LoopModel, star: str) -> Iterator[Step]:
+        """Round 2 of real texts: the Toolformer adds calls to other texts, and the base model learns from both C*."""
+        title, teacher = "the Toolformer adds calls to other texts", model.folder / "toolformer" / "model"
+        yield self._calls(model, "calls-2", title, self._real_c(2), "round-2", self.setting.tau, teacher=teacher)
+        both = [star, f"round-2/merge/{WITH_CALLS}"]
+        yield self._finetune(model, "toolformer-2", both, "finetune on C* of both rounds")
+        yield self._evaluate(model, "toolformer-2", "Toolformer, round 2", k=self.setting.k)
+
+    def _real_c(self, round_: int) -> tuple[Argument, ...]:
+        """C of a round as the pipeline takes it, if it is of real text."""
+        real = self.setting.real
+        return () if real is None else ("--corpus", real / f"round-{round_}" / "corpus")
 
     def _base_corpus(self) -> Step:
         out = self.run / "base-corpus"
@@ -185,20 +209,20 @@ class _Plan:
             model.step("pretrain"),
             f"pretrain a base model {size.width} wide with {size.layers} layers",
             "training_jobs.pretrain",
-            (*_options(corpus=self.run / "base-corpus", out=model.base.parent), *shape, *numbers),
+            (*_options(corpus=self.setting.real or self.run / "base-corpus", out=model.base.parent), *shape, *numbers),
             _checkpoint(model.base),
             how=_options(checkpoint_every=100),
             counts=lambda: counts.pretraining(model.base),
         )
 
     def _calls(
-        self, model: LoopModel, name: str, title: str, texts: tuple[Path, ...], round_: str, tau: tuple[str, ...],
-        tools: tuple[str, ...] = (),
+        self, model: LoopModel, name: str, title: str, texts: Sequence[Argument], round_: str, tau: tuple[str, ...],
+        tools: tuple[str, ...] = (), teacher: Path | None = None,
     ) -> Step:  # fmt: skip
-        """Annotate, execute, filter, merge."""
+        """Annotate, execute, filter, merge; a ``teacher`` does it in the base model's place."""
         folder, setting = RunFolder(model.folder / round_), self.setting
         options = _options(
-            language_id=LANGUAGE_ID, tools=tools, run=folder.path, model=model.base, seed=setting.seed,
+            language_id=LANGUAGE_ID, tools=tools, run=folder.path, model=teacher or model.base, seed=setting.seed,
             chunk=setting.chunk, calls_per_position=setting.calls_per_position, before_words=setting.before_words,
             given_inputs=setting.given_inputs, strict=setting.strict, without_result=setting.without_result, tau=tau,
         )  # fmt: skip
@@ -229,6 +253,10 @@ class _Plan:
         """``again``: not the base model but the Toolformer, and over the last of ``files`` several times. Then the last
         checkpoint counts: plain texts have no chains, so the fewer steps the better they are foreseen."""
         setting, out, texts = self.setting, model.folder / name, [model.folder / file for file in files]
+        held_out_in = shards(self.run / "held-out", setting.held_out_documents)
+        if setting.real is not None:
+            texts.append(setting.real / PLAIN)
+            held_out_in = (setting.real / HELD_OUT,)
         steps = setting.chained_steps if again else setting.finetune_steps
         held_out = setting.held_out_documents
         options = _options(
@@ -237,7 +265,7 @@ class _Plan:
             batch=setting.finetune_batch, rate=setting.finetune_rate, schedule=setting.finetune_schedule,
             held_out_texts=held_out, evaluate_every=steps if again else setting.measure_every,
             precision=setting.precision, sequence_length=model.positions(setting.positions), seed=setting.seed,
-            mask_results=setting.mask_results, held_out=shards(self.run / "held-out", held_out),
+            mask_results=setting.mask_results, held_out=held_out_in,
         )  # fmt: skip
         return Step(
             model.step(f"finetune-{name}"),
@@ -255,8 +283,9 @@ class _Plan:
         out = _evaluation(model, name)
         checkpoint = model.base if name == "base" else model.folder / name / "model"
         options = _options(
-            suites=suites or self.setting.suites, prompts="bare", count=self.setting.count, seed=self.setting.seed,
-            checkpoint=checkpoint, label=model.row(row), out=out, **conditions,
+            suites=suites or self.setting.suites, data=self.setting.data, prompts=self.setting.prompts,
+            count=self.setting.count, seed=self.setting.seed, checkpoint=checkpoint, label=model.row(row), out=out,
+            **conditions,
         )  # fmt: skip
         return Step(
             model.step(f"evaluate-{name}"),

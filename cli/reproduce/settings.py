@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Self, get_args, get_origin, get_type_h
 from cli.checkout import CHECKOUT
 from cli.console import CommandError
 from toolformer.model_files.home import BUNDLED_MODELS
-from training_jobs.evaluate.example import SuiteError
+from training_jobs.evaluate.example import Prompts, SuiteError
 from training_jobs.evaluate.suites import named
 from training_jobs.finetune.recipe import Schedule
 from training_jobs.records import WithoutResult
@@ -28,6 +28,8 @@ LANGUAGE_ID: Final = BUNDLED_MODELS / "translation-small" / "lid.ftz"
 
 _HEAD: Final = 64
 """Width of an attention head, as of the bundled models; half of it is rotated."""
+_FOLDERS: Final = ("base", "real", "data")
+"""Settings that name a folder."""
 _NARROW: Final = (16, 32, 48)
 """Widths of a single, smaller head."""
 
@@ -100,6 +102,11 @@ class Setting:
     sizes: Annotated[tuple[str, ...], "base models to pretrain, each as WIDTHxLAYERS"] = ("128x3", "256x4", "384x6")
     base: Annotated[Path | None, "start from this checkpoint and pretrain none"] = None
 
+    real: Annotated[
+        Path | None, "folder that `toolformer jobs real-text` made: base models read its corpus, and C is of its texts"
+    ] = None
+    data: Annotated[Path | None, "folder of the benchmarks, for the paper's suites"] = None
+
     base_texts: Annotated[int, "texts that base models read"] = 100_000
     pretrain_steps: Annotated[int, "steps of pretraining, of 4,096 tokens each"] = 5_500
     pretrain_rate: Annotated[float, "learning rate of pretraining"] = 3e-3
@@ -140,6 +147,7 @@ class Setting:
     measure_every: Annotated[int, "steps between two measures of perplexity on held-out texts"] = 100
 
     suites: Annotated[tuple[str, ...], "what base, + CC and Toolformer are asked"] = ("own",)
+    prompts: Annotated[str, "bare, the text alone, or the paper's"] = "bare"
     count: Annotated[int, "questions in each part of a suite; most suites have two parts"] = 200
     k: Annotated[tuple[int, ...], "how freely Toolformer may call (section 4.2 of the paper); 0: not at all"] = (
         0,
@@ -169,6 +177,7 @@ class Setting:
             ("precision", ("bfloat16", "float32")),
             ("finetune_schedule", get_args(Schedule)),
             ("without_result", get_args(WithoutResult)),
+            ("prompts", get_args(Prompts)),
         ):
             value = getattr(self, name)
             _require(value in known, name, f"must be one of {', '.join(known)}", value)
@@ -192,11 +201,12 @@ class Setting:
                 raise CommandError(f"{_option(name)}: {str(error).removeprefix('--suites: ')}") from error
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values; of a checkpoint its place in the project, or else its name."""
+        """Plain values; of a folder its place in the project, or else its name."""
         told = dataclasses.asdict(self)
-        if self.base is not None:
-            inside = self.base.is_relative_to(CHECKOUT)
-            told["base"] = self.base.relative_to(CHECKOUT).as_posix() if inside else self.base.name
+        for name in _FOLDERS:
+            if (folder := told[name]) is not None:
+                inside = folder.is_relative_to(CHECKOUT)
+                told[name] = folder.relative_to(CHECKOUT).as_posix() if inside else folder.name
         return told
 
 
@@ -255,8 +265,7 @@ def chosen(name: str, options: argparse.Namespace) -> Setting:
         given.setdefault("base", None)
     elif "base" in given:
         given["sizes"] = ()
-    if given.get("base") is not None:
-        given["base"] = given["base"].absolute()
+    given |= {name: given[name].absolute() for name in _FOLDERS if given.get(name) is not None}
     return dataclasses.replace(SETTINGS[name], **given)
 
 

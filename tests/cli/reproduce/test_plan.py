@@ -178,3 +178,29 @@ async def test_the_command_lists_its_steps_and_refuses_in_one_line(tmp_path: Pat
     status, _, log = await run("reproduce", "--until", "finetune")
     assert (status, log.count("\n")) == (1, 1)
     assert "--until: there is no step 'finetune'; the steps: base-corpus, texts" in log
+
+
+def test_real_texts_are_read_and_taught_on_and_the_toolformer_does_round_two(tmp_path: Path) -> None:
+    steps = plan(setting("--real", str(tmp_path / "real"), "--data", "/data", "--sizes", "256x6"), tmp_path / "run")
+    assert [step.name for step in steps] == [
+        "pretrain-256x6", "calls-256x6", "finetune-cc-256x6", "finetune-toolformer-256x6",
+        "evaluate-base-256x6", "evaluate-cc-256x6", "evaluate-toolformer-256x6",
+        "calls-2-256x6", "finetune-toolformer-2-256x6", "evaluate-toolformer-2-256x6", "table-256x6",
+    ]  # fmt: skip
+    known = {step.name.removesuffix("-256x6"): step for step in steps}
+    model = tmp_path / "run" / "256x6"
+    assert option(known["pretrain"], "--corpus") == [str(tmp_path / "real")]
+    for round_, teacher in (("", "pretrain"), ("-2", "toolformer")):
+        calls = known[f"calls{round_}"]
+        assert option(calls, "--corpus") == [str(tmp_path / "real" / f"round{round_ or '-1'}" / "corpus")]
+        assert option(calls, "--model") == [str(model / teacher / "model")]
+        stages_parser().parse_args([str(one) for one in (*calls.arguments, *calls.how)])
+    again = known["finetune-toolformer-2"]
+    assert option(again, "--model") == [str(model / "pretrain" / "model")]
+    assert [Path(one).name for one in option(again, "--texts")] == [
+        "with_calls.jsonl",
+        "with_calls.jsonl",
+        "plain.jsonl",
+    ]
+    assert option(again, "--held-out") == [str(tmp_path / "real" / "held-out.jsonl")]
+    assert option(known["evaluate-toolformer-2"], "--data") == ["/data"]

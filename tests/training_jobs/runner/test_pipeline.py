@@ -169,8 +169,8 @@ def test_one_command_makes_the_same_and_a_second_round_adds_calls_to_it(whole: W
     # The source's name is part of a document; calls and gains are the same.
     assert (run / "merge" / "with_calls.jsonl").read_bytes() == (whole.run / "merge" / "with_calls.jsonl").read_bytes()
     assert "are done already" in whole.do("training_jobs.pipeline", command)
-    given = whole.copy("given-corpus", "annotate")
-    whole.do("training_jobs.pipeline", ["--run", str(given), *command[3:]])
+    given, chosen = whole.root / "given-corpus", ["--corpus", str(whole.run / "corpus")]
+    whole.do("training_jobs.pipeline", [*chosen, "--run", str(given), *command[3:]])
     assert (given / "merge/with_calls.jsonl").read_bytes() == (run / "merge/with_calls.jsonl").read_bytes()
 
     second = whole.root / "second"
@@ -248,9 +248,12 @@ def test_what_is_wrong_is_one_line(whole: Whole) -> None:
     )
     assert "--temperature must be more than 0 and finite, not 0" in cold
     later = ["--round", "2", "--earlier", run, "--hold-out", "9", "--run", run]
-    assert "neither FILES nor --hold-out" in said(
+    assert "neither FILES nor --corpus nor --hold-out" in said(
         "training_jobs.pipeline", *later, "--model", str(whole.root / "model")
     )
+    for wrong in (["--corpus", run], ["x.jsonl", "--corpus", run]):
+        told = said("training_jobs.pipeline", *wrong, "--run", run, "--model", str(whole.root / "model"))
+        assert "--corpus: " in told or "takes FILES or --corpus" in told
     assert "corpus/A.jsonl is not there: run the stage that writes corpus first" in said(
         "training_jobs.annotate", "--run", run, "--model", str(whole.root / "model")
     )

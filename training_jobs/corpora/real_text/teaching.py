@@ -1,6 +1,6 @@
 """The texts that a model teaches itself on: of each source what no base model reads, divided for two rounds.
 
-OUT/round-1/corpus/<Tool>.jsonl     documents for each tool, by their kind; `toolformer jobs run` goes on from here
+OUT/round-1/corpus/<Tool>.jsonl     documents for each tool, by their kind, for `toolformer jobs run --corpus`
 OUT/round-2/corpus/<Tool>.jsonl     as many others
 OUT/plain.jsonl                     beginnings of prose in which no tool is called, to finetune on beside C*
 OUT/held-out.jsonl                  prose to measure perplexity and copying on

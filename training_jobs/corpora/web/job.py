@@ -11,6 +11,7 @@ from typing import Final
 from rich.console import Console
 
 from toolformer.model_files.digests import quick_digest
+from toolformer.model_files.whole import write_whole
 from toolformer.tools import Tool
 from training_jobs.corpora.web.language_id import FastTextLanguages
 from training_jobs.corpora.web.readers import CorpusError, Read, read
@@ -72,6 +73,23 @@ def select_texts(
     kept = ", ".join(f"{tool} {sum(found.values()):,}" for tool, found in counts.kept.items())
     console.print(f"corpus: {counts.read:,} texts read; for {kept}", markup=False, highlight=False, soft_wrap=True)
     write_json(marker, settings)
+
+
+def take_corpus(folder: RunFolder, corpus: Path, tools: Sequence[Tool], restart: bool, console: Console) -> None:
+    """Copy the documents of each of ``tools`` that ``corpus`` has to ``RUN/corpus``.
+
+    Raises:
+        StageError: if it has none, or the corpus of the run is another.
+    """
+    found = {tool.name: path for tool in tools if (path := corpus / f"{tool.name}.jsonl").is_file()}
+    if not found:
+        raise StageError(f"--corpus: {corpus} has no file <Tool>.jsonl of these tools; name the folder that has them")
+    for tool, path in found.items():
+        target, texts = folder.target("corpus", tool), path.read_text(encoding="utf-8")
+        if target.is_file() and not restart and target.read_text(encoding="utf-8") != texts:
+            raise StageError(f"{target} was made from other texts: give --restart to replace it, or another --run")
+        write_whole(target, texts)
+        console.print(f"corpus: {texts.count(chr(10)):,} texts for {tool}", highlight=False)
 
 
 def _read_all(files: Sequence[Path], console: Console) -> Iterator[Read]:
