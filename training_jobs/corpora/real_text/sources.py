@@ -38,6 +38,13 @@ _ROW_LENGTHS: Final = (800, ROW_CHARACTERS, ROW_CHARACTERS, 3_000)
 _ASKED_FIRST_SHARE: Final = 0.2
 """Of the passages, those that come after their questions with the answers: what is said first is found again below."""
 _LONGEST_SENTENCE: Final = 400
+_ASKED: Final = ("{q} {a}", "{q} {a}.", "Question: {q}\nAnswer: {a}", "Q: {q} A: {a}", "{q}\n{a}")
+_NOT_ALONE: Final = frozenset({"qamr", "selqa", "fairytales"})
+"""Sources whose questions mean nothing without their text, or have sentences as answers."""
+_ASKED_ALONE: Final = (
+    *_ASKED, "{q} {a}.", "{q} {a}.", "{q} The answer is {a}.", "{q} It is {a}.", "Answer this question: {q} {a}.",
+    "I have a question: {q} Answer: {a}.", "Please answer: {q} The answer is {a}.",
+)  # fmt: skip
 
 
 class AskedPassage(NamedTuple):
@@ -139,9 +146,11 @@ def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, st
 def questions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Each question of `reading` and `trivia` alone, with its answer; for the teaching, no base model reads them so."""
     asked = [(question, answers[0]) for question, answers in trivia_questions(folder, part)]
-    asked += [pair for passage in passages(folder, part) for pair in passage.asked]
+    alone = (passage for passage in passages(folder, part) if passage.source not in _NOT_ALONE)
+    asked += [pair for passage in alone for pair in passage.asked]
     for question, answer in rng.sample(asked, len(asked)):
-        yield _asked(question, answer, rng)
+        form = rng.choice(_ASKED_ALONE)
+        yield form.format(q=question, a=answer.rstrip("."))
 
 
 def trivia(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
@@ -291,8 +300,7 @@ SOURCES: Final[Mapping[str, Texts]] = {
 
 
 def _asked(question: str, answer: str, rng: random.Random) -> str:
-    form = rng.choice(("{q} {a}", "{q} {a}.", "Question: {q}\nAnswer: {a}", "Q: {q} A: {a}", "{q}\n{a}"))
-    return form.format(q=question, a=answer.rstrip("."))
+    return rng.choice(_ASKED).format(q=question, a=answer.rstrip("."))
 
 
 def _clean(paragraphs: Sequence[str], exams: Exams) -> Iterator[str]:
