@@ -2,24 +2,30 @@
 
     python -m services.translation.evaluate
     python -m services.translation.evaluate --language-id lid.176.ftz --tatoeba FOLDER
+    python -m services.translation.evaluate --model FOLDER --exam PAIRS/exam.tsv
 
 For each language of the bundled model: exact match and chrF of its translations, and how often the classifier names
 the language, on the same held-out phrases (`demo_world/phrases.py`). Then sentences a second one by one and in batches.
+With ``--exam``, the pairs that `train_pairs.py` held out: BLEU with its interval, and what is declined of the sentences
+and of the same with the letters of each word in another order, which no language has.
 With ``--tatoeba``, a folder of ``tatoeba.xxx-eng.xxx`` files: how often the classifier names their language.
 """
 
 from __future__ import annotations
 
 import argparse
+import random
 import re
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Final
 
+from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from demo_world.phrases import LANGUAGES, phrases
@@ -28,11 +34,14 @@ from services.translation.flores import LANGUAGES as NAMES
 from services.translation.labels import parse_language
 from services.translation.language_id import LanguageIdentifier
 from services.translation.model_folder import LANGUAGE_ID_NAME, UnusableModelError
+from services.translation.train_pairs import read
+from services.translation.train_sources import Pair
 from services.translation.translator import Segment, Translator
 
 SEED: Final = 20_261_120
 """Draws the held-out phrases; training draws the others."""
 
+_LETTERS: Final = re.compile(r"[^\W\d_]{2,}")
 _TATOEBA_FILE: Final = re.compile(r"tatoeba\.[a-z]{3}-eng\.([a-z]{3})")
 
 
@@ -57,6 +66,18 @@ _COLUMNS: Final[Mapping[str, tuple[Callable[[Quality], float], str]]] = {
     "language named": (lambda one: one.identified, ".1%"),
     "declined": (lambda one: one.declined, ".1%"),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class PairQuality:
+    """What the models make of one language's pairs: BLEU as sacrebleu writes it, with its 95 % interval, and shares from
+    0 to 1."""
+
+    pairs: int
+    bleu: str
+    identified: float
+    declined: float
+    nonsense_declined: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +116,29 @@ def share_declined(translator: Translator, texts: Sequence[tuple[str, str]]) -> 
     """The share of ``texts``, each behind its language, whose translation the model is not sure enough of."""
     made = translator.translate([_segment(translator, text, language) for language, text in texts])
     return sum(one.score < translator.manifest.min_score for one in made) / len(texts)
+
+
+def evaluate_pairs(translator: Translator, identifier: LanguageIdentifier, pairs: Sequence[Pair]) -> PairQuality:
+    """Translates the pairs' sentences, all of one language, and as many without any sense."""
+    made = translator.translate([_segment(translator, pair.text, pair.language) for pair in pairs])
+    named = [identifier.detect(pair.text).language for pair in pairs]
+    # The interval is of a thousand samples of the pairs, drawn with replacement.
+    references = [[pair.english for pair in pairs]]
+    score = BLEU().corpus_score([one.text for one in made], references, n_bootstrap=1_000)
+    rng = random.Random(SEED)
+    nonsense = [(pair.language, without_sense(pair.text, rng)) for pair in pairs]
+    return PairQuality(
+        pairs=len(pairs),
+        bleu=score.format(width=1, score_only=True),
+        identified=named.count(pairs[0].language) / len(pairs),
+        declined=sum(one.score < translator.manifest.min_score for one in made) / len(pairs),
+        nonsense_declined=share_declined(translator, nonsense),
+    )
+
+
+def without_sense(text: str, rng: random.Random) -> str:
+    """``text`` with the letters of each word in another order; where nothing is between words, of all of it."""
+    return _LETTERS.sub(lambda word: "".join(rng.sample(word[0], len(word[0]))), text)
 
 
 def measure_throughput(translator: Translator, batch: int, count: int) -> Throughput:
@@ -172,6 +216,18 @@ def _report_quality(translator: Translator, identifier: LanguageIdentifier, coun
             _say(f"\n{one.language}: {source}\n  made      {made}\n  reference {reference}")
 
 
+def _report_pairs(translator: Translator, identifier: LanguageIdentifier, path: Path) -> None:
+    by_language: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in read(path):
+        by_language[pair.language].append(pair)
+    rows = [["language", "pairs", "BLEU", "language named", "declined", "declined of nonsense"]]
+    for language, pairs in sorted(by_language.items()):
+        one = evaluate_pairs(translator, identifier, pairs)
+        shares = (format(share, ".1%") for share in (one.identified, one.declined, one.nonsense_declined))
+        rows.append([f"{NAMES[language]} `{language}`", f"{one.pairs:,}", one.bleu, *shares])
+    _table(rows)
+
+
 def _report_tatoeba(identifier: LanguageIdentifier, folder: Path) -> None:
     counts = identified_in_tatoeba(identifier, folder)
     rows = [[f"{NAMES[code]} `{code}`", f"{right / total:.1%}"] for code, (right, total) in counts.items()]
@@ -189,6 +245,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", type=Path, default=BUNDLED, help="a model folder (default: the bundled one)")
     parser.add_argument("--language-id", type=Path, help="a fastText file (default: the one in the model folder)")
     parser.add_argument("--tatoeba", type=Path, help="name the language of these files instead of the phrases'")
+    parser.add_argument("--exam", type=Path, help="translate these pairs instead of the phrases")
     parser.add_argument("--unknown", type=Path, help="texts the model does not know: a language, a tab, a text a line")
     parser.add_argument("--phrases", type=int, default=100, help="phrases a language (default: %(default)s)")
     parser.add_argument("--beam-size", type=int, help="default: what the model folder says")
@@ -201,6 +258,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
             _report_tatoeba(identifier, options.tatoeba)
             return
         translator = Translator(options.model, threads=options.threads, beam_size=options.beam_size)
+        if options.exam is not None:
+            _report_pairs(translator, identifier, options.exam)
+            return
         unknown = _unknown(options.unknown) if options.unknown else []
     except (UnusableModelError, OSError) as error:
         sys.exit(f"evaluate: {error}")

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import random
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,13 +13,20 @@ from tokenizers import Tokenizer
 
 from demo_world.phrases import LANGUAGES, phrases
 from services.translation.convert import convert
-from services.translation.evaluate import evaluate_language, identified_in_tatoeba, measure_throughput
+from services.translation.evaluate import (
+    evaluate_language,
+    evaluate_pairs,
+    identified_in_tatoeba,
+    measure_throughput,
+    without_sense,
+)
 from services.translation.flores import ENGLISH
 from services.translation.flores import LANGUAGES as NAMES
 from services.translation.language_id import LanguageIdentifier
 from services.translation.train_language_id import train_language_id
 from services.translation.train_model import EOS, TranslationRecipe, encode, save_checkpoint, train_model
 from services.translation.train_pools import PhrasePools
+from services.translation.train_sources import Pair
 from services.translation.train_tokenizer import MASK, SPECIALS, phrase_texts, save_tokenizer, train_tokenizer
 from services.translation.translator import Translator
 
@@ -109,6 +118,12 @@ def test_the_loss_falls_and_the_model_serves(
     assert 0 <= quality.chrf <= 100
     assert quality.identified == 1
     assert len(quality.wrong) == round((1 - quality.exact) * 4)
+    pairs = [Pair("sentence", "deu_Latn", one.text, one.english) for one in phrases("deu_Latn", 6, 1, held_out=True)]
+    found = evaluate_pairs(translator, LanguageIdentifier(language_id), pairs)
+    assert re.fullmatch(r"[\d.]+( \(μ = [\d.]+ ± [\d.]+\))?", found.bleu)
+    assert (found.pairs, found.identified) == (6, 1)
+    assert 0 <= found.declined <= 1
+    assert 0 <= found.nonsense_declined <= 1
     speed = measure_throughput(translator, batch=4, count=12)
     assert min(speed.one_by_one, speed.batched) > 0
 
@@ -136,3 +151,9 @@ def test_lines_of_files_named_like_tatoebas_are_counted(language_id: Path, tmp_p
     assert identified_in_tatoeba(identifier, tmp_path) == {"deu_Latn": (1, 2), ENGLISH: (1, 1)}
     with pytest.raises(FileNotFoundError, match="holds no files"):
         identified_in_tatoeba(identifier, tmp_path.parent)
+
+
+def test_a_text_without_sense_has_the_letters_of_each_word() -> None:
+    made = without_sense("Wo ist der Bahnhof?", random.Random(0))
+    assert [sorted(word) for word in made.split()] == [sorted(word) for word in ["Wo", "ist", "der", "Bahnhof?"]]
+    assert made != "Wo ist der Bahnhof?"
