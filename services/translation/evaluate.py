@@ -70,8 +70,7 @@ _COLUMNS: Final[Mapping[str, tuple[Callable[[Quality], float], str]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PairQuality:
-    """What the models make of one language's pairs: BLEU as sacrebleu writes it, with its 95 % interval, and shares from
-    0 to 1."""
+    """What the models make of one language's pairs: BLEU with its 95 % interval, as sacrebleu writes it, and shares."""
 
     pairs: int
     bleu: str
