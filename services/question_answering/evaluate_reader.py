@@ -31,7 +31,7 @@ _SCORES: Final = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Judged:
     """A question, its right answers, and what became of it: whether a passage that was read says one (``said``),
     whether the reader's answer is one, and how sure the reader was; 0 of no answer."""
 
@@ -54,13 +54,13 @@ class Shares:
 
 async def ask(
     reader: Reader, search: PageSearch, questions: Sequence[tuple[str, Sequence[str]]], passages: int
-) -> list[Asked]:
+) -> list[Judged]:
     """Ask each of ``questions``, given with its right answers.
 
     Raises:
         NotReady: the search service cannot be asked.
     """
-    asked: list[Asked] = []
+    asked: list[Judged] = []
     for first in range(0, len(questions), _BATCH):
         batch = questions[first : first + _BATCH]
         rows = await asyncio.gather(*(search.find(question, passages) for question, _ in batch))
@@ -68,11 +68,11 @@ async def ask(
         given = reader.answer([question for question, _ in batch], read)
         for (question, answers), row, answer in zip(batch, rows, given, strict=True):
             right = normalised(answer.text) in map(normalised, answers)
-            asked.append(Asked(question, _say(row, answers), right, answer.score if answer.text else 0.0))
+            asked.append(Judged(question, _say(row, answers), right, answer.score if answer.text else 0.0))
     return asked
 
 
-def shares(asked: Sequence[Asked], min_score: float) -> Shares:
+def shares(asked: Sequence[Judged], min_score: float) -> Shares:
     """What ``min_score`` makes of the answers."""
     given = [one for one in asked if one.score > 0 and one.score >= min_score]
     said = sum(one.said for one in asked)
