@@ -16,7 +16,7 @@ PIP := $(BIN)/pip --disable-pip-version-check install --quiet
 # uv reads no configuration of pip, and is given pip's indexes and folders of wheels. `sort -r`: pip's variables come after its files.
 PIPS = $(shell $(BIN)/pip config list | sort -r | sed -nE -e 's/\\n/ /g; /find-links=/s/ /,/g' -e 's/^.*\.find-links=/UV_FIND_LINKS=/p' \
 	-e 's/^.*\.index-url=/UV_INDEX_URL=/p; s/^.*\.extra-index-url=/UV_EXTRA_INDEX_URL=/p')
-UV = $(PIPS) $(BIN)/uv pip install --index-strategy unsafe-best-match --quiet --python $(1)/bin/python
+UV = $(PIPS) $(BIN)/uv pip install --system-certs --index-strategy unsafe-best-match --quiet --python $(1)/bin/python
 # Lines that run UV are not echoed: an index's address may hold a password.
 define NO_TORCH
 make setup: torch does not import (the cause is above). If pip took the build for CUDA, take the one for CPUs:

@@ -124,6 +124,8 @@ def _begin(
     if options.round == 1:
         if bool(options.files) == bool(options.corpus) or options.earlier:
             raise StageError("the first round takes FILES or --corpus; a later one --round 2 --earlier DIR")
+        if options.corpus and options.hold_out:
+            raise StageError("--hold-out draws from FILES, not from the --corpus that is chosen already")
         if options.corpus:
             take_corpus(folder, options.corpus, tools, how.restart, how.console)
             return

@@ -112,6 +112,8 @@ class _Plan:
             models.append(LoopModel(self.run / "model", given=self.setting.base))
         if self.setting.real is None:
             yield from self._generated_texts()
+        else:
+            self._require_real(self.setting.real)
         for model in models:
             yield from self._loop(model)
         if len(models) > 1:
@@ -175,6 +177,23 @@ class _Plan:
         real = self.setting.real
         return () if real is None else ("--corpus", real / f"round-{round_}" / "corpus")
 
+    def _of_real(self, pattern: str) -> tuple[Path, ...]:
+        """Its files that are named like this, if text is real: other texts at the same place are another run."""
+        return () if self.setting.real is None else tuple(sorted(self.setting.real.glob(pattern)))
+
+    def _require_real(self, real: Path) -> None:
+        """What a run needs only after hours is looked for now.
+
+        Raises:
+            CommandError: the folder lacks something.
+        """
+        base = ["manifest.json"] if self.setting.sizes else []
+        for pattern in (*base, "round-1/corpus/*.jsonl", "round-2/corpus/*.jsonl", PLAIN, HELD_OUT):
+            if not self._of_real(pattern):
+                raise CommandError(
+                    f"--real: {real} has no {pattern}: make it with toolformer jobs real-text --out {real}"
+                )
+
     def _base_corpus(self) -> Step:
         out = self.run / "base-corpus"
         return Step(
@@ -212,6 +231,7 @@ class _Plan:
             (*_options(corpus=self.setting.real or self.run / "base-corpus", out=model.base.parent), *shape, *numbers),
             _checkpoint(model.base),
             how=_options(checkpoint_every=100),
+            inputs=self._of_real("manifest.json"),
             counts=lambda: counts.pretraining(model.base),
         )
 
@@ -233,7 +253,7 @@ class _Plan:
             (*texts, *options, "--unchecked"),  # also of models that are too small, to measure that
             tuple(folder.merged / file for file in _MERGED),
             how=_options(workers=usable_cpus()),
-            inputs=(LANGUAGE_ID, *self._given(model)),
+            inputs=(LANGUAGE_ID, *self._given(model), *self._of_real(f"{round_}/corpus/*.jsonl")),
             services=True,
             counts=lambda: counts.round_of_calls(folder),
         )
@@ -273,7 +293,7 @@ class _Plan:
             "training_jobs.finetune",
             options,
             (*_checkpoint(out / "model"), out / "curve.jsonl"),
-            inputs=self._given(model),
+            inputs=(*self._given(model), *self._of_real(PLAIN), *self._of_real(HELD_OUT)),
             counts=lambda: counts.finetuning(texts, out),
         )
 

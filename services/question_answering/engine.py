@@ -119,7 +119,7 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
         """See `InBatches.stop`."""
         await super().stop()
         if self._search is not None:
-            await self._search.close()
+            await self._search.aclose()
 
     def load(self) -> Callable[[Sequence[Asked]], list[Answered]]:
         """See `InBatches.load`."""

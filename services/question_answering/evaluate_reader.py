@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
 from collections.abc import Sequence
@@ -53,22 +54,23 @@ class Shares:
 
 
 async def ask(
-    reader: Reader, search: PageSearch, questions: Sequence[tuple[str, Sequence[str]]], passages: int
+    reader: Reader, address: str, questions: Sequence[tuple[str, Sequence[str]]], passages: int
 ) -> list[Judged]:
-    """Ask each of ``questions``, given with its right answers.
+    """Ask each of ``questions``, given with its right answers, of the search service at ``address``.
 
     Raises:
         NotReady: the search service cannot be asked.
     """
     asked: list[Judged] = []
-    for first in range(0, len(questions), _BATCH):
-        batch = questions[first : first + _BATCH]
-        rows = await asyncio.gather(*(search.find(question, passages) for question, _ in batch))
-        read = [[one.passage for one in row] for row in rows]
-        given = reader.answer([question for question, _ in batch], read)
-        for (question, answers), row, answer in zip(batch, rows, given, strict=True):
-            right = normalised(answer.text) in map(normalised, answers)
-            asked.append(Judged(question, _say(row, answers), right, answer.score if answer.text else 0.0))
+    async with contextlib.aclosing(PageSearch(address)) as search:
+        for first in range(0, len(questions), _BATCH):
+            batch = questions[first : first + _BATCH]
+            rows = await asyncio.gather(*(search.find(question, passages) for question, _ in batch))
+            read = [[one.passage for one in row] for row in rows]
+            given = reader.answer([question for question, _ in batch], read)
+            for (question, answers), row, answer in zip(batch, rows, given, strict=True):
+                right = normalised(answer.text) in map(normalised, answers)
+                asked.append(Judged(question, _say(row, answers), right, answer.score if answer.text else 0.0))
     return asked
 
 
@@ -109,8 +111,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         about, reader = load_reader(options.model)
         questions = _read(options.questions, options.limit)
-        asked = asyncio.run(ask(reader, PageSearch(options.search), questions, options.passages or about.passages))
-    except (ModelError, NotReady, OSError, ValueError, KeyError) as error:
+        asked = asyncio.run(ask(reader, options.search, questions, options.passages or about.passages))
+    except (ModelError, NotReady, OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"evaluate_reader: {error}")
     said = sum(one.said for one in asked)
     sys.stdout.write(f"{len(asked):,} questions; the pages read say the answer to {said:,}\n\n")

@@ -17,7 +17,7 @@ from services.question_answering.passages import Found, PagePassage
 _SECONDS: Final = 30.0
 _PAUSE_SECONDS: Final = 0.5
 _MAX_BYTES: Final = 4 << 20
-"""Of an answer: a hundred passages have about 100 KB."""
+"""Of an answer; far more than a hundred passages have."""
 _QUERY_CHARACTERS: Final = 500
 """Of a question, what is searched with: Wikipedia search takes no more."""
 
@@ -59,7 +59,7 @@ class PageSearch:
         except (ValueError, KeyError, TypeError) as error:
             raise NotReady(f"{self._address} does not answer as Wikipedia search does") from error
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of its connections."""
         await self._http.aclose()
 

@@ -52,7 +52,7 @@ def find_passages(questions: Path, out: Path, address: str, k: int) -> Iterator[
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
             file.flush()
             yield first + len(asked)
-        runner.run(search.close())
+        runner.run(search.aclose())
 
 
 async def _find_all(search: PageSearch, questions: Sequence[str], k: int) -> list[list[Found]]:

@@ -4,9 +4,11 @@ import contextlib
 import functools
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import httpx
 import uvicorn
 
 from demo_world.encyclopedia import pages
@@ -31,16 +33,20 @@ class _Started(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def serve(app: Any) -> Iterator[str]:
-    """Serve ``app`` on a free port and give its base URL."""
+def serve(app: Any, *, loads: bool = True) -> Iterator[str]:
+    """Serve ``app`` on a free port and give its base URL; if it ``loads``, as services do while they listen, then only
+    once it can answer."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         server = _Started(app)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         assert server.listening.wait(60), "the server did not start"
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+            while loads and httpx.get(f"{url}/ready", timeout=60).status_code == 503:  # 404: it has no such route
+                time.sleep(0.05)
+            yield url
         finally:
             server.should_exit = True
             thread.join(60)

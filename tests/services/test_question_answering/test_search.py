@@ -18,7 +18,6 @@ from services.question_answering.app import build_app
 from services.question_answering.checkpoint import RETRIEVER, load_reader, write_settings
 from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.evaluate_reader import Shares, ask, shares
-from services.question_answering.page_search import PageSearch
 from services.question_answering.train_questions import RealQuestions, find_passages
 from tests.services.real_services import RunningService
 from tests.services.test_question_answering.tiny import write_model
@@ -149,10 +148,8 @@ async def test_an_endless_answer_of_the_search_is_not_read(reader: Path) -> None
 
 async def test_a_reader_is_examined_over_a_running_search(reader: Path, wiki_search: RunningService) -> None:
     settings, alone = load_reader(reader)
-    search = PageSearch(wiki_search.url)
     questions = [(QUESTION, ["272,220"]), ("Who ate the last plum of Ljubljana?", ["nobody at all"])]
-    asked = await ask(alone, search, questions, settings.passages)
-    await search.close()
+    asked = await ask(alone, wiki_search.url, questions, settings.passages)
     assert [one.said for one in asked] == [True, False]
     sure = [replace(asked[0], right=True, score=0.9), replace(asked[1], right=False, score=0.4)]
     assert shares(sure, 0.0) == Shares(answered=1.0, right=1.0, declined=0.0, right_of_all=0.5)

@@ -83,5 +83,5 @@ def trouble(status: int, message: str, **headers: str) -> JSONResponse:
 def served(reply: Reply, **options: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Serve a stand-in: its address, and the bodies that it is sent."""
     app = stand_in(reply, **options)
-    with serve(app) as url:
+    with serve(app, loads=False) as url:
         yield url, app.state.bodies

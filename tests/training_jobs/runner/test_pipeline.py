@@ -251,9 +251,12 @@ def test_what_is_wrong_is_one_line(whole: Whole) -> None:
     assert "neither FILES nor --corpus nor --hold-out" in said(
         "training_jobs.pipeline", *later, "--model", str(whole.root / "model")
     )
-    for wrong in (["--corpus", run], ["x.jsonl", "--corpus", run]):
-        told = said("training_jobs.pipeline", *wrong, "--run", run, "--model", str(whole.root / "model"))
-        assert "--corpus: " in told or "takes FILES or --corpus" in told
+    for wrong, why in (
+        (["--corpus", run], "has no file <Tool>.jsonl of these tools"),
+        (["x.jsonl", "--corpus", run], "takes FILES or --corpus"),
+        (["--corpus", run, "--hold-out", "4"], "--hold-out draws from FILES"),
+    ):
+        assert why in said("training_jobs.pipeline", *wrong, "--run", run, "--model", str(whole.root / "model"))
     assert "corpus/A.jsonl is not there: run the stage that writes corpus first" in said(
         "training_jobs.annotate", "--run", run, "--model", str(whole.root / "model")
     )
