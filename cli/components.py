@@ -10,7 +10,7 @@ import importlib.util
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -106,7 +106,13 @@ def service_components(
         tools = [tool for tool in registry if is_ours(tool) and tool.name not in missing]
     else:
         tools = [registry.get(name) for name in dict.fromkeys(_startable(name, registry) for name in chosen)]
-    return [_service_component(tool, environ) for tool in tools]
+    components = [_service_component(tool, environ) for tool in tools]
+    search = next((one for one in components if one.name == SERVICES["WikiSearch"]), None)
+    if search is None:
+        return components
+    # Question answering without a retriever reads what Wikipedia search finds.
+    told = {SERVICES["QA"]: search.tells_url}
+    return [replace(one, environment={**one.environment, **told.get(one.name, {})}) for one in components]
 
 
 def left_out(registry: ToolRegistry) -> dict[str, str]:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, FastAPI, Query
 from pydantic import BaseModel, Field
 
 from services.base import ConfigurationError, ServiceInfo, create_app, read_settings
-from services.question_answering.checkpoint import RETRIEVER, ModelError
+from services.question_answering.checkpoint import ModelError
 from services.question_answering.checkpoint import read_settings as read_model_settings
 from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.index_folder import UnusablePassagesError, read_manifest
@@ -106,12 +106,7 @@ def _require_model_and_index(settings: QuestionAnsweringSettings) -> None:
     except ModelError as error:
         remedy = "services/question_answering/README.md says how to convert or train one"
         raise ConfigurationError(f"TOOLFORMER_QUESTION_ANSWERING_MODEL: {error}; {remedy}") from error
-    if settings.search is None and not (settings.model / RETRIEVER).is_dir():
-        raise ConfigurationError(
-            f"TOOLFORMER_QUESTION_ANSWERING_MODEL: {settings.model} has no retriever; name a Wikipedia search service "
-            "in TOOLFORMER_QUESTION_ANSWERING_SEARCH"
-        )
-    if settings.search is None and settings.index is not None:
+    if settings.searched is None and settings.index is not None:
         try:
             read_manifest(settings.index)
         except UnusablePassagesError as error:

@@ -17,6 +17,7 @@ from services.base import Call, CannotStart, InBatches, ToolFailure, fingerprint
 from services.bundled_pages import build_beside
 from services.question_answering.agreement import agreement
 from services.question_answering.checkpoint import (
+    RETRIEVER,
     Model,
     ModelError,
     ModelSettings,
@@ -46,6 +47,10 @@ class QuestionAnsweringSettings(BaseSettings):
     """A finished index; without one the bundled encyclopedia is embedded under the data folder, once."""
     search: str | None = Field(None, pattern=r"^https?://\S+$")
     """Address of a Wikipedia search service whose passages are read; retriever and index are then not used."""
+    wikisearch_url: str = Field(
+        "http://127.0.0.1:8103", pattern=r"^https?://\S+$", validation_alias="TOOLFORMER_TOOL_WIKISEARCH_URL"
+    )
+    """The same for a model without a retriever, where no other is named."""
     device: str = Field("cpu", pattern=r"^(cpu|cuda(:\d+)?)$")
     precision: Precision = "float32"
     """Of weights and states."""
@@ -64,6 +69,11 @@ class QuestionAnsweringSettings(BaseSettings):
     wait_ms: float = Field(5.0, ge=0.0, le=1_000.0)
     """How long a lone call waits for others."""
     data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
+
+    @property
+    def searched(self) -> str | None:
+        """Address of the search service that finds passages; ``None``: the model's retriever does."""
+        return self.search or (None if (self.model / RETRIEVER).is_dir() else self.wikisearch_url)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +105,7 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
         self._min_agreement = 0.0
         self._passages = settings.passages or 0
         self._own_version = ""
-        self._search = None if settings.search is None else PageSearch(settings.search)
+        self._search = None if settings.searched is None else PageSearch(settings.searched)
 
     async def start(self) -> None:
         """Builds the bundled index where no other is named, and loads model and index; or loads the reader, and waits
@@ -155,9 +165,9 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
             UnusablePassagesError: see `open_index`.
         """
         settings = self._settings
-        how = settings.model_dump(exclude={"model", "index", "data_dir", "wait_ms"})
+        how = settings.model_dump(exclude={"model", "index", "data_dir", "wait_ms", "wikisearch_url"})
         where: dict[str, Any] = {"device": settings.device, "precision": settings.precision}
-        if settings.search is not None:
+        if self._search is not None:
             about, reader = load_reader(settings.model, **where)
             self._passages = settings.passages or about.passages
             self.data_version = fingerprint(about, how)

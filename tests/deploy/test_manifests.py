@@ -159,13 +159,14 @@ def references(manifests: list[Manifest]) -> None:
 
 
 def ways(manifests: list[Manifest]) -> None:
-    """Gateway and jobs reach tools and cache; tools reach nobody and nobody else reaches them."""
+    """Gateway and jobs reach tools and cache; question answering reaches Wikipedia search, no other tool anybody."""
     everybody = list(pods(manifests))
     for client, server in ((client, server) for client in everybody for server in everybody):
         component, kind = client.labels[COMPONENT], server.labels[COMPONENT]
         evaluates = client.labels[NAME] == "evaluate"
         port = {"cache": "redis", "job": "rendezvous"}.get(kind, "http")
         wanted = component in {"gateway", "job"} and kind in {"tool", "cache"}
+        wanted |= (client.labels[NAME], server.labels[NAME]) == ("question-answering", "wiki-search")
         wanted |= (component, kind) == ("gateway", "model-server") or (evaluates and kind == "gateway")
         if kind == "job":
             wanted = client.labels[NAME] == server.labels[NAME] and client.labels[NAME] in {"finetune", "ray"}

@@ -12,9 +12,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from services.base import Call, ConfigurationError, NotReady, ToolFailure
+from services.base import Call, NotReady, ToolFailure
 from services.base.wire import VERSION_HEADER
-from services.question_answering.app import build_app
 from services.question_answering.checkpoint import RETRIEVER, load_reader, write_settings
 from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.evaluate_reader import Shares, ask, shares
@@ -83,9 +82,16 @@ async def test_answers_are_named_after_what_is_searched(reader: Path, wiki_searc
     assert versions[0] == versions[1] != versions[2]
 
 
-def test_a_model_without_a_retriever_asks_for_a_search(reader: Path) -> None:
-    with pytest.raises(ConfigurationError, match="TOOLFORMER_QUESTION_ANSWERING_SEARCH"):
-        build_app(QuestionAnsweringSettings(model=reader))
+def test_a_model_without_a_retriever_asks_wikipedia_search_where_the_gateway_asks_it(
+    reader: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert QuestionAnsweringSettings(model=reader).searched == "http://127.0.0.1:8103"
+    monkeypatch.setenv("TOOLFORMER_TOOL_WIKISEARCH_URL", "http://127.0.0.1:9103")
+    assert QuestionAnsweringSettings(model=reader).searched == "http://127.0.0.1:9103"
+    assert QuestionAnsweringSettings(model=reader, search="http://127.0.0.1:9").searched == "http://127.0.0.1:9"
+    (reader.parent / "whole").mkdir()
+    write_model(reader.parent / "whole")
+    assert QuestionAnsweringSettings(model=reader.parent / "whole").searched is None
 
 
 def test_passages_are_found_for_questions_and_a_killed_search_goes_on(
