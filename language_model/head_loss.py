@@ -16,21 +16,27 @@ _PIECE: Final = 512
 """Tokens whose logits are held at a time: 16 MiB of a vocabulary of 8,192."""
 
 
-def head_loss(hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor) -> Tensor:
+def head_loss(
+    hidden: Tensor, weight: Tensor, bias: Tensor | None, targets: Tensor, *, smoothing: float = 0.0
+) -> Tensor:
     """Mean cross-entropy in nats of ``targets`` ``[tokens]``; ``hidden`` ``[tokens, width]`` is what the head reads.
 
-    Products are in bfloat16 under autocast, else in the tensors' own type; sums are float32.
+    A share ``smoothing`` of what is wanted is spread over the whole vocabulary. Products are in bfloat16 under
+    autocast, else in the tensors' own type; sums are float32.
     """
     kind = hidden.device.type
     low = torch.bfloat16 if torch.is_autocast_enabled(kind) else hidden.dtype
     with torch.autocast(kind, enabled=False):
-        loss: Tensor = _HeadLoss.apply(hidden, weight, bias, targets, low)  # type: ignore[no-untyped-call]
+        added = weight.new_zeros(len(weight)) if bias is None else bias
+        loss: Tensor = _HeadLoss.apply(hidden, weight, added, targets, smoothing, low)  # type: ignore[no-untyped-call]
     return loss
 
 
 class _HeadLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, low: torch.dtype) -> Tensor:
+    def forward(
+        ctx: Any, hidden: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, low: torch.dtype
+    ) -> Tensor:
         inputs, products = hidden.to(low), weight.to(low)
         of_hidden = torch.empty_like(inputs)
         of_weight, of_bias = torch.zeros_like(weight, dtype=torch.float32), torch.zeros_like(bias, dtype=torch.float32)
@@ -39,10 +45,14 @@ class _HeadLoss(torch.autograd.Function):
             piece, wanted = inputs[start : start + _PIECE], targets[start : start + _PIECE, None]
             logits = torch.addmm(bias.to(low), piece, products.t()).float()
             normaliser = logits.logsumexp(-1, keepdim=True)
-            loss += (normaliser - logits.gather(1, wanted)).sum()
-            # The gradient of the logits: their probabilities, less one where the wanted token is.
+            loss += (normaliser - (1 - smoothing) * logits.gather(1, wanted)).sum()
+            if smoothing:
+                loss -= smoothing * logits.mean(-1).sum()
+            # The gradient of the logits: their probabilities, less what is wanted of each.
             gradient = logits.sub_(normaliser).exp_()
-            gradient.scatter_add_(1, wanted, torch.full_like(normaliser, -1.0))
+            if smoothing:
+                gradient.sub_(smoothing / len(weight))
+            gradient.scatter_add_(1, wanted, torch.full_like(normaliser, smoothing - 1))
             gradient.div_(len(targets))
             of_bias += gradient.sum(0)
             rounded = gradient.to(low)
@@ -54,4 +64,4 @@ class _HeadLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *of_loss: Tensor) -> tuple[Tensor | None, ...]:
         of_hidden, of_weight, of_bias = ctx.saved_tensors
-        return of_hidden * of_loss[0], of_weight * of_loss[0], of_bias * of_loss[0], None, None
+        return of_hidden * of_loss[0], of_weight * of_loss[0], of_bias * of_loss[0], None, None, None

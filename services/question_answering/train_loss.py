@@ -29,4 +29,4 @@ def written_loss(
     labels, counted = padded(encoded(tokenizer, written, max_tokens), pad)
     inputs = F.pad(labels[:, :-1], (1, 0), value=pad)
     hidden = model.hidden(inputs, DecoderMemory(states, mask))
-    return head_loss(hidden[counted], model.head, model.head.new_zeros(len(model.head)), labels[counted])
+    return head_loss(hidden[counted], model.head, None, labels[counted])

@@ -15,9 +15,10 @@ from typing import Final, Literal, Protocol
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
-from torch.nn.functional import cross_entropy
 from transformers import GenerationConfig, M2M100Config, M2M100ForConditionalGeneration
 
+from language_model.head_loss import head_loss
+from language_model.short_rows import attention_for
 from language_model.training_run import TrainingRun
 
 logger = logging.getLogger(__name__)
@@ -154,7 +155,8 @@ def train_model(
         torch.manual_seed(hash((recipe.seed, step)))
         training.more["place"], batch = next(batches)
         tokens += sum(len(source) + len(target) for source, target in batch)
-        with torch.autocast("cpu", torch.bfloat16, enabled=recipe.precision == "bfloat16"):
+        autocast = torch.autocast("cpu", torch.bfloat16, enabled=recipe.precision == "bfloat16")
+        with autocast, attention_for(model.device, recipe.positions):
             return _loss(model, _tensors(batch), recipe.label_smoothing)
 
     for loss in training.steps(last, loss_of):
@@ -219,12 +221,11 @@ def _tensors(batch: Sequence[Row]) -> dict[str, Tensor]:
 
 
 def _loss(model: M2M100ForConditionalGeneration, tensors: dict[str, Tensor], smoothing: float) -> Tensor:
-    """Cross entropy over the targets' tokens; the padding between them takes no part, in the vocabulary's product
-    either."""
+    """Cross-entropy over the targets' tokens; the padding between them takes no part."""
     labels = tensors.pop("labels")
     hidden = model.model(**tensors, use_cache=False).last_hidden_state
     wanted = labels != _NOT_A_LABEL
-    return cross_entropy(model.lm_head(hidden[wanted]).float(), labels[wanted], label_smoothing=smoothing)
+    return head_loss(hidden[wanted], model.lm_head.weight, None, labels[wanted], smoothing=smoothing)
 
 
 def padded(rows: list[list[int]], filler: int) -> Tensor:

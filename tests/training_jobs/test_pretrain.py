@@ -12,12 +12,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from torch.nn import functional as F  # noqa: N812, the field's name for it
 
 from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
-from language_model.head_loss import head_loss
 from language_model.token_file import Tokens
 from training_jobs.pretrain.loop import Precision, PretrainRecipe, batch_loss, main, pretrain
 from training_jobs.pretrain.rows import batches_from, epoch_batches, make_batch
@@ -160,20 +158,6 @@ def test_tokens_that_are_not_learned_do_not_count(corpus: Path) -> None:
     expected = -(log_probs[0, 0, 6] + log_probs[0, 2, 8] + log_probs[1, 0, 10]) / 3
     assert batch_loss(model, batch).item() == pytest.approx(expected.item(), abs=1e-6)
     assert math.isfinite(expected.item())
-
-
-@pytest.mark.parametrize("tokens", [5, 1_300])
-def test_the_loss_by_pieces_of_the_head_is_the_loss_over_all_logits(tokens: int) -> None:
-    torch.manual_seed(0)
-    inputs = [torch.randn(shape, requires_grad=True) for shape in ((tokens, 16), (40, 16), (40,))]
-    targets = torch.randint(0, 40, (tokens,))
-    hidden, weight, bias = inputs
-    pieces = head_loss(hidden, weight, bias, targets)
-    whole = F.cross_entropy(F.linear(hidden, weight, bias), targets)
-    assert pieces.item() == pytest.approx(whole.item(), rel=1e-5)
-    found, expected = torch.autograd.grad(2 * pieces, inputs), torch.autograd.grad(2 * whole, inputs)
-    for one, other in zip(found, expected, strict=True):
-        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
 
 
 def test_an_epoch_reads_every_document_once_within_the_budget(corpus: Path) -> None:
