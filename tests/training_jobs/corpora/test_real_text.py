@@ -16,10 +16,17 @@ from language_model.token_file import Tokens
 from training_jobs.corpora.base.drawing import Heading
 from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.facts_part import facts
-from training_jobs.corpora.real_text.generated_part import asked_days, asked_foreign, days, foreign, typed
+from training_jobs.corpora.real_text.generated_part import (
+    asked_days,
+    asked_foreign,
+    days,
+    foreign,
+    typed,
+    word_problems,
+)
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
-from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved
+from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved, taught
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
 from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN, TAUGHT, write_teaching
 from training_jobs.records import Document, Plain, records_in
@@ -37,18 +44,33 @@ def test_a_solution_line_becomes_a_problem_of_its_own() -> None:
     ]
 
 
-@pytest.mark.parametrize("maker", ["made", "bare"])
+@pytest.mark.parametrize("maker", ["made", "taught", "bare"])
 def test_the_answers_of_problems_are_right(maker: str) -> None:
     rng = random.Random(3)
-    found = [made(rng, NAMES, THINGS) if maker == "made" else bare(rng) for _ in range(2_000)]
+    make = {"made": made, "taught": taught}.get(maker)
+    found = [make(rng, NAMES, THINGS) if make else bare(rng) for _ in range(2_000)]
     for one in found:
         exact = Fraction(str(eval(one.sum.replace("/", "*1.0/"), {})))  # noqa: S307 - digits and signs of our own
         assert abs(Fraction(Decimal(one.answer)) - exact) <= Fraction(1, 190), one
-    if maker == "made":
+    if make:
         assert {sign: sum(f" {sign} " in one.sum for one in found) > 400 for sign in "+-*/"} == dict.fromkeys(
             "+-*/", True
         )
         assert not any(one.answer.startswith("-") for one in found)
+
+
+def test_a_taught_problem_is_written_as_people_write_it() -> None:
+    rng = random.Random(0)
+    texts = [taught(rng, NAMES, THINGS).text for _ in range(2_000)]
+    assert not any("{" in text or "  " in text for text in texts)
+    assert all(sentence[0].isupper() or sentence[0].isdigit() for text in texts for sentence in text.split(". "))
+    assert all(text.endswith("?") for text in texts)
+    assert len(set(texts)) > 1_900
+    rows = list(islice(word_problems(random.Random(0), NAMES, THINGS, Exams()), 300))
+    assert all(re.fullmatch(r".*\? ((The answer|It) is )?[\d.]+\.", row) for row in rows)
+    asked = rows[0].partition("?")[0] + "?"
+    left_out = islice(word_problems(random.Random(0), NAMES, THINGS, Exams(questions=[asked])), 300)
+    assert not any(row.startswith(asked) for row in left_out)
 
 
 def test_a_solved_problem_holds_its_answer() -> None:

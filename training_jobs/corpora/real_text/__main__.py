@@ -118,6 +118,9 @@ class Corpus:
             "sums": lambda: generated_part.sums(rng, self._part.exams),
             "days": lambda: (text for text, _ in generated_part.days(rng)),
             "typed": lambda: generated_part.typed(rng, self._part.exams),
+            "word problems": lambda: generated_part.word_problems(
+                rng, self._known.names, self._known.things, self._part.exams
+            ),
             "foreign": lambda: generated_part.foreign(rng, self._pairs),
             "meanings": lambda: generated_part.asked_foreign(rng, self._pairs),
             "facts": lambda: facts(rng, self._part.exams),

@@ -1,6 +1,7 @@
 """What no source has enough of: small calculations, days, and foreign sentences with their meaning.
 
-`typed`, `asked_days` and `asked_foreign` are for the teaching alone: what people type, which no base model reads so.
+`typed`, `word_problems`, `asked_days` and `asked_foreign` are for the teaching alone: what people type, in forms that
+no base model reads.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from typing import Final
 
 from training_jobs.corpora.real_text.known_texts import DAYS, FIRST_DAY
 from training_jobs.corpora.real_text.overlap import Exams
-from training_jobs.corpora.real_text.problems import PHRASES, bare, made, plain_number, solved
+from training_jobs.corpora.real_text.problems import PHRASES, bare, made, plain_number, solved, taught
 
 _OPERATIONS: Final[Mapping[str, Callable[[Decimal, Decimal], Decimal]]] = {
     "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
 }  # fmt: skip
+_ANSWERS: Final = ("The answer is {}.", "It is {}.", "{}.")
 _WHOLE_SHARE: Final = 0.8
 """Of the divisions, those without a rest."""
 
@@ -53,6 +55,15 @@ def typed(rng: random.Random, exams: Exams) -> Iterator[str]:
         if not exams.asks(text):
             answer = plain_number(_worked_out(pattern["sum"], numbers))
             yield f"{text}{'' if text.endswith('$') else ' '}{answer}."
+
+
+def word_problems(rng: random.Random, names: Sequence[str], things: Sequence[str], exams: Exams) -> Iterator[str]:
+    """Word problems in more forms than `problems`, with the answer alone behind them, but for those of the exams; one a
+    row, without end."""
+    while True:
+        problem = taught(rng, names, things)
+        if not (exams.asks(problem.text) or exams.overlaps(problem.text)):
+            yield f"{problem.text} {rng.choice(_ANSWERS).format(problem.answer)}"
 
 
 def _worked_out(steps: str, numbers: Mapping[str, Decimal]) -> Decimal:

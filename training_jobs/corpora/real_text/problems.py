@@ -1,4 +1,5 @@
-"""Word problems that one calculation solves: cut from GSM8K's annotated solutions, and made from patterns.
+"""Word problems that one calculation solves: cut from GSM8K's annotated solutions, and made from patterns, `made` of
+those that base models read, `taught` of others in more forms.
 
 No open set of one-step problems exists outside the benchmarks, so a solution line with two operands becomes a small
 problem of its own, and patterns give all four operations alike, with numbers that do not matter among them.
@@ -15,12 +16,20 @@ from decimal import ROUND_HALF_UP, Decimal
 from pathlib import Path
 from typing import Any, Final
 
-PHRASES: Final[Mapping[str, Any]] = tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8"))
+
+def _table(name: str) -> Mapping[str, Any]:
+    return tomllib.loads(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+
+
+PHRASES: Final = _table("phrases.toml")
+_TAUGHT: Final = _table("word_problems.toml")
 _ANNOTATION: Final = re.compile(r"<<([^<>=]+)=([^<>=]+)>>")
 _OPERANDS: Final = re.compile(r"\s*([\d.]+)\s*([-+*/])\s*([\d.]+)\s*")
 _WRITTEN: Final = re.compile(r"(\$?)[\d.,$% ()x*/+×÷-]*=\s*\$?\s*(?=<<)")
 _NUMBER: Final = re.compile(r"^\s*\$?[\d.,]*\d")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+_BEGINNING: Final = re.compile(r"(?:^|[.?!] )[a-z]")
+_BESIDE_SHARE: Final = 0.3
 _NUMBER_WORDS: Final[Sequence[str]] = PHRASES["words"]["numbers"]
 
 
@@ -90,9 +99,30 @@ def made(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Pro
     if rng.random() < 0.3:
         sentences.insert(rng.randrange(2), rng.choice(PHRASES["distractors"]["text"]))
     sentences.append(rng.choice(pattern["question"]))
-    written = " ".join(sentences).format_map(slots)
-    numbers = {"a": a, "b": b}
-    first, second = numbers[pattern["sum"][0]], numbers[pattern["sum"][-1]]
+    return _posed(" ".join(sentences).format_map(slots), pattern["sum"], {"a": a, "b": b})
+
+
+def taught(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Problem:
+    """A problem from a pattern of ``word_problems.toml``. All operations are equally frequent."""
+    sign = rng.choice("+-*/")
+    pattern = rng.choice([one for one in _TAUGHT["problem"] if one["sum"][2] == sign])
+    a, b = _operands(rng, pattern)
+    slots: dict[str, Any] = {slot: rng.choice(words) for slot, words in _TAUGHT["words"].items() if slot != "beside"}
+    slots["name"], slots["other"] = rng.sample(names, 2)
+    slots["thing"], slots["thing2"] = rng.sample(things, 2)
+    slots |= {"a": _spelled(rng, a), "b": _spelled(rng, b), "d": str(rng.randint(2, 99))}
+    sentences = [rng.choice(pattern["text"])]
+    if "question" in pattern:
+        if sentences[0][-1] == "." and rng.random() < _BESIDE_SHARE:
+            sentences.insert(rng.randrange(2), rng.choice(_TAUGHT["words"]["beside"]))
+        sentences.append(rng.choice(pattern["question"]))
+    written = _BEGINNING.sub(lambda found: found[0].upper(), " ".join(sentences).format_map(slots))
+    return _posed(written, pattern["sum"], {"a": a, "b": b})
+
+
+def _posed(written: str, calculation: str, numbers: Mapping[str, str]) -> Problem:
+    """``calculation`` is such as ``a - b``."""
+    first, sign, second = (numbers.get(one, one) for one in calculation.split())
     answer = value_of(first, sign, second)
     assert answer is not None
     return Problem(written, f"{first} {sign} {second}", answer)

@@ -23,13 +23,15 @@ PLAIN: Final = "plain.jsonl"
 ROUNDS: Final = 2
 TAUGHT: Final[Mapping[tuple[str, ...], Mapping[str, float]]] = {
     ("Calculator",): {
-        "typed": 0.4, "problems": 0.3, "sums": 0.15, "grade school": 0.05, "one step": 0.05, "exercises": 0.05,
+        "typed": 0.3, "word problems": 3.0, "problems": 0.05, "sums": 0.1, "grade school": 0.05, "one step": 0.05,
+        "exercises": 0.05,
     },
     ("Calendar",): {"days": 1.0},
     ("WikiSearch", "QA"): {"facts": 0.5, "questions": 0.4, "encyclopedia": 0.1},
     ("MT",): {"meanings": 0.7, "foreign": 0.3},
 }  # fmt: skip
-"""By tools that have the same texts, the share of these that is of each source; a small source gives what it has."""
+"""By tools that have the same texts, how many of each source for one of ``texts``; a small source gives what it has.
+Which two numbers a problem asks for is the hardest to learn, so there are most of these."""
 _PROSE: Final = ("encyclopedia", "news", "stories")
 _PLAIN_CHARACTERS: Final = 100
 """Of such a beginning at least; its sentence is whole."""
@@ -40,7 +42,8 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
 
     Args:
         documents: gives those of a source.
-        texts: as many for each tool in each round, plain ones, and ones of each source that are held out.
+        texts: in each round as many for a tool, times the numbers of `TAUGHT`; as many plain ones, and held-out ones of
+            each source.
         out: the folder.
 
     Raises:
