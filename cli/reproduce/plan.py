@@ -270,8 +270,9 @@ class _Plan:
         )
 
     def _finetune(self, model: LoopModel, name: str, files: Sequence[str], title: str, *, again: bool = False) -> Step:
-        """``again``: not the base model but the Toolformer, and over the last of ``files`` several times. Then the last
-        checkpoint counts: plain texts have no chains, so the fewer steps the better they are foreseen."""
+        """``again``: not the base model but the Toolformer, and over the last of ``files`` several times. Then, and for
+        real text, the last checkpoint counts: the texts held out are of another kind, without chains or without
+        questions, so the fewer steps the better they are foreseen."""
         setting, out, texts = self.setting, model.folder / name, [model.folder / file for file in files]
         held_out_in = shards(self.run / "held-out", setting.held_out_documents)
         if setting.real is not None:
@@ -283,7 +284,7 @@ class _Plan:
             model=model.folder / "toolformer" / "model" if again else model.base, texts=texts,
             times=[1] * (len(files) - 1) + [setting.chained_times] if again else (), out=out, steps=steps,
             batch=setting.finetune_batch, rate=setting.finetune_rate, schedule=setting.finetune_schedule,
-            held_out_texts=held_out, evaluate_every=steps if again else setting.measure_every,
+            held_out_texts=held_out, evaluate_every=steps if again or setting.real else setting.measure_every,
             precision=setting.precision, sequence_length=model.positions(setting.positions), seed=setting.seed,
             mask_results=setting.mask_results, held_out=held_out_in,
         )  # fmt: skip
