@@ -137,7 +137,7 @@ class Setting:
         str, "what a result is compared with: empty, [name(input) -> ], or closed, [name(input)]"
     ] = "empty"
     before_words: Annotated[bool, "calls only where a word begins"] = True
-    given_inputs: Annotated[bool, "numbers in a call's input must be in the text before it"] = True
+    given_inputs: Annotated[bool, "numbers and names in a call's input must be in the text before it"] = True
 
     finetune_steps: Annotated[int, "steps of finetuning"] = 600
     finetune_batch: Annotated[int, "texts of such a step"] = 64

@@ -165,6 +165,8 @@ class TestVerdicts:
             ("In March it cost", "12 * 17", False, False),
             ("In Rome", "What is Rome?", False, True),
             ("In 1900", "What came after 1901?", False, False),
+            ("In Rome", "Where is Ostia?", False, False),
+            ("The river of rome is", "river Rome's", False, True),
             ("He said mot juste, or", " mot juste ", True, True),
             ("Nothing", "mot jouste", True, False),
         ],

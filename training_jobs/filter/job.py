@@ -96,7 +96,8 @@ class FilterSettings:
     cost_weight: float = setting(0.0, "lambda: nats for each unit of a call's cost")
     cost: Mapping[str, float] = field(default_factory=dict)
     given_inputs: bool = setting(
-        False, "keep a call only if the numbers of its input (of MT's the whole input) stand in the text before it"
+        False,
+        "keep a call only if the numbers and names of its input (of MT's the whole input) stand in the text before it",
     )
 
     def of(self, tool: Tool) -> Thresholds:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Self
@@ -19,6 +20,7 @@ NOT_GIVEN: Final = "input not given"
 NO_RESULT: Final = "no result: {code}"
 NOT_EXECUTED: Final = "not executed"
 NOT_SCORED: Final = "not scored"
+_WORD: Final = re.compile(r"[^\W\d_]{2,}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,15 +61,16 @@ def looks_ahead(text: str, candidate: Candidate) -> bool:
 
 
 def is_given(text: str, candidate: Candidate, *, whole: bool) -> bool:
-    """Whether the text before the call has what the call asks with: its input as a ``whole``, or each number in it, in
-    digits or as words stand for it (`given_numbers`).
+    """Whether the text before the call has what the call asks with: its input as a ``whole``; or each number in it, in
+    digits or as words stand for it (`given_numbers`), and each name, a capital word that is not its first.
 
-    While it annotates, the model has read the text to its end, so a call may be made of numbers that come later, or of
-    none that come at all, and still help: its result begins like the number that follows."""
+    While it annotates, the model has read the text to its end, so a call may be made of numbers and names that come
+    later, or of none that come at all, and still help: its result begins like the number that follows."""
     before = text[: candidate.offset]
     if whole:
         return candidate.input.strip() in before
-    return set(numbers(candidate.input)) <= given_numbers(before)
+    names = {word.lower() for word in _WORD.findall(candidate.input)[1:] if word[0].isupper()}
+    return set(numbers(candidate.input)) <= given_numbers(before) and names <= set(_WORD.findall(before.lower()))
 
 
 def _fates(one: Annotated) -> Iterator[Fate]:
