@@ -111,8 +111,10 @@ def service_components(
     if search is None:
         return components
     # Question answering without a retriever reads what Wikipedia search finds.
-    told = {SERVICES["QA"]: search.tells_url}
-    return [replace(one, environment={**one.environment, **told.get(one.name, {})}) for one in components]
+    return [
+        replace(one, environment={**one.environment, **search.tells_url}) if one.name == SERVICES["QA"] else one
+        for one in components
+    ]
 
 
 def left_out(registry: ToolRegistry) -> dict[str, str]:

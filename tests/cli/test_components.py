@@ -81,6 +81,15 @@ def test_a_service_is_told_its_address_and_the_gateway_where_it_is() -> None:
     assert Path(told["TOOLFORMER_MODEL"]) == Path.cwd() / "my-model"
 
 
+def test_question_answering_is_told_where_the_search_beside_it_is() -> None:
+    environ = {"TOOLFORMER_WIKI_SEARCH_PORT": "9103"}
+    search, asking = service_components(load_registry(environ), ["wiki_search", "question_answering"], environ)
+    assert asking.environment["TOOLFORMER_TOOL_WIKISEARCH_URL"] == "http://127.0.0.1:9103"
+    assert "TOOLFORMER_TOOL_WIKISEARCH_URL" not in search.environment
+    [alone] = service_components(load_registry(environ), ["question_answering"], environ)
+    assert "TOOLFORMER_TOOL_WIKISEARCH_URL" not in alone.environment
+
+
 def test_an_option_wins_over_the_environment_and_that_over_the_default() -> None:
     environ = {"TOOLFORMER_GATEWAY_PORT": "9001", "TOOLFORMER_GATEWAY_HOST": "::1"}
     assert gateway_component([], environ, port=9000, model=None).url == "http://[::1]:9000"

@@ -181,14 +181,14 @@ async def test_the_command_lists_its_steps_and_refuses_in_one_line(tmp_path: Pat
 
 
 def test_real_texts_are_read_and_taught_on_and_the_toolformer_does_round_two(tmp_path: Path) -> None:
-    told = setting("--real", str(tmp_path / "real"), "--data", "/data", "--sizes", "256x6")
+    chosen = setting("--real", str(tmp_path / "real"), "--data", "/data", "--sizes", "256x6")
     rounds = [f"round-{n}/corpus/{tool}.jsonl" for n in (1, 2) for tool in ("Calculator", "QA")]
     for name in ("manifest.json", *rounds, "plain.jsonl", "held-out.jsonl"):
         with pytest.raises(CommandError, match=r"--real: .* has no .*: make it with toolformer jobs real-text"):
-            plan(told, tmp_path / "run")
+            plan(chosen, tmp_path / "run")
         (tmp_path / "real" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "real" / name).write_text("{}\n")
-    steps = plan(told, tmp_path / "run")
+    steps = plan(chosen, tmp_path / "run")
     assert [step.name for step in steps] == [
         "pretrain-256x6", "calls-256x6", "finetune-cc-256x6", "finetune-toolformer-256x6",
         "evaluate-base-256x6", "evaluate-cc-256x6", "evaluate-toolformer-256x6",

@@ -85,6 +85,7 @@ async def test_answers_are_named_after_what_is_searched(reader: Path, wiki_searc
 def test_a_model_without_a_retriever_asks_wikipedia_search_where_the_gateway_asks_it(
     reader: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("TOOLFORMER_TOOL_WIKISEARCH_URL", raising=False)
     assert QuestionAnsweringSettings(model=reader).searched == "http://127.0.0.1:8103"
     monkeypatch.setenv("TOOLFORMER_TOOL_WIKISEARCH_URL", "http://127.0.0.1:9103")
     assert QuestionAnsweringSettings(model=reader).searched == "http://127.0.0.1:9103"

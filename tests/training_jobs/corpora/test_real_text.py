@@ -31,7 +31,7 @@ from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences
 from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN, TAUGHT, write_teaching
 from training_jobs.records import Document, Plain, records_in
 
-NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums")
+NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums", "kites")
 PAIRS = "sentence\tfra_Latn\tIl neige.\tIt is snowing.\nword\teng_Latn\tsnow\tsnow\n"
 ALL = Part(Exams())
 

@@ -103,13 +103,14 @@ def made(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Pro
 
 
 def taught(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Problem:
-    """A problem from a pattern of ``word_problems.toml``. All operations are equally frequent."""
+    """A problem from a pattern of ``word_problems.toml``; ``things`` are three or more. All operations are equally
+    frequent."""
     sign = rng.choice("+-*/")
     pattern = rng.choice([one for one in _TAUGHT["problem"] if one["sum"][2] == sign])
     a, b = _operands(rng, pattern)
     slots: dict[str, Any] = {slot: rng.choice(words) for slot, words in _TAUGHT["words"].items() if slot != "beside"}
     slots["name"], slots["other"] = rng.sample(names, 2)
-    slots["thing"], slots["thing2"] = rng.sample(things, 2)
+    slots["thing"], slots["thing2"], slots["thing3"] = rng.sample(things, 3)
     slots |= {"a": _spelled(rng, a), "b": _spelled(rng, b), "d": str(rng.randint(2, 99))}
     sentences = [rng.choice(pattern["text"])]
     if "question" in pattern:
