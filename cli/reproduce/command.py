@@ -30,7 +30,7 @@ _EXAMPLES: Final = """
 toolformer reproduce --setting short                       # minutes: does everything run here?
 toolformer reproduce                                       # hours: the figures, in var/reproduce/full
 toolformer reproduce --base models/base --documents 2000 --out RUN
-toolformer reproduce --real CORPUS --sizes 256x6 --suites paper --prompts paper --data DATA     # real text
+toolformer reproduce --setting real --real CORPUS --data DATA      # a day: real text, the paper's benchmarks
 toolformer reproduce --sizes 128x3 256x4 --until table-128x3
 toolformer reproduce --list
 """
@@ -75,7 +75,9 @@ def make_parser() -> argparse.ArgumentParser:
         "tables, manifest. Give the same command again to go on with a run that was ended.",
         _EXAMPLES,
     )
-    parser.add_argument("--setting", choices=tuple(SETTINGS), default="full", help="full: hours; short: minutes (full)")
+    parser.add_argument(
+        "--setting", choices=tuple(SETTINGS), default="full", help="full: hours; short: minutes; real: of --real (full)"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder of the run (var/reproduce/SETTING)")
     parser.add_argument("--list", action="store_true", help="show the steps, which are done, and what each took")
     parser.add_argument("--until", metavar="STEP", help="end after this step; --list has their names")

@@ -119,6 +119,7 @@ class Setting:
     chained_documents: Annotated[int, "plain texts in which one value follows from another, for round 2"] = 1_500
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
+    temperature: Annotated[float, "of the sampled calls; lower, fewer and more alike"] = 1.0
     tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = (
         "0.5",
         "Calculator=1.0",
@@ -136,6 +137,7 @@ class Setting:
     without_result: Annotated[
         str, "what a result is compared with: empty, [name(input) -> ], or closed, [name(input)]"
     ] = "empty"
+    calls_precision: Annotated[str, "of the products in annotating and scoring: bfloat16 or float32"] = "float32"
     before_words: Annotated[bool, "calls only where a word begins"] = True
     given_inputs: Annotated[bool, "numbers and names in a call's input must be in the text before it"] = True
 
@@ -175,6 +177,7 @@ class Setting:
                 _require(value >= least, one.name, f"must be {'at least 0' if not least else 'above 0'}", value)
         for name, known in (
             ("precision", ("bfloat16", "float32")),
+            ("calls_precision", ("bfloat16", "float32")),
             ("finetune_schedule", get_args(Schedule)),
             ("without_result", get_args(WithoutResult)),
             ("prompts", get_args(Prompts)),
@@ -210,6 +213,7 @@ class Setting:
         return told
 
 
+_REAL: Final = "real"
 SETTINGS: Final[Mapping[str, Setting]] = {
     "full": Setting(),
     "short": Setting(
@@ -227,8 +231,23 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         k=(0, 10),
         chained_suites=("own-two-calls",),
     ),
+    _REAL: Setting(
+        sizes=("64x2", "128x4", "256x6"),
+        pretrain_steps=24_000,
+        pretrain_rate=2e-3,
+        pretrain_warmup=300,
+        pretrain_cooldown=0.25,
+        temperature=0.5,
+        tau=("0.5", "WikiSearch=1.0", "QA=1.0"),
+        without_result="closed",
+        calls_precision="bfloat16",
+        finetune_steps=500,
+        finetune_rate=5e-4,
+        suites=("paper",),
+    ),
 }
-"""``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs."""
+"""``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs; ``real`` takes a day,
+reads the real text that it is given, and is what the bundled models were made with."""
 
 SHORT_NOTE: Final = "Setting short: it shows that the loop runs from end to end. Its figures mean nothing."
 
@@ -266,6 +285,8 @@ def chosen(name: str, options: argparse.Namespace) -> Setting:
     elif "base" in given:
         given["sizes"] = ()
     given |= {name: given[name].absolute() for name in _FOLDERS if given.get(name) is not None}
+    if name == _REAL and "real" not in given:
+        raise CommandError(f"--setting {_REAL} needs texts: name their folder with --real")
     return dataclasses.replace(SETTINGS[name], **given)
 
 

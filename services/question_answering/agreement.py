@@ -15,7 +15,7 @@ his how i if in into is it its many may me more most much my name no not of off 
 such tell than that the their them then there these they this those to us was we were what when where which while who
 whom whose why will with would you your
 """
-_FUNCTION_WORDS: Final = frozenset(_TABLE.split())
+FUNCTION_WORDS: Final = frozenset(_TABLE.split())
 
 
 def agreement(question: str, passages: Iterable[PagePassage]) -> float:
@@ -23,7 +23,7 @@ def agreement(question: str, passages: Iterable[PagePassage]) -> float:
 
     A question of function words alone asks for nothing that a passage could agree with: 0.
     """
-    asked = [word for word in _words(question) if word not in _FUNCTION_WORDS]
+    asked = [word for word in _words(question) if word not in FUNCTION_WORDS]
     said = [frozenset(_words(f"{passage.heading} {passage.text}")) for passage in passages]
     return max((sum(word in words for word in asked) / len(asked) for words in said if asked), default=0.0)
 

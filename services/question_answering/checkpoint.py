@@ -68,6 +68,8 @@ class ModelSettings(BaseModel):
     """Words at which pages are cut into passages for this model."""
     min_agreement: float = Field(0.0, ge=0.0, le=1.0)
     """An answer whose passages agree less with the question is none (`agreement.py`); 0: every answer is one."""
+    marked: bool = False
+    """Whether the reader is shown which words of a passage the question has too (`shown.py`)."""
     files: dict[str, FileEntry] = {}
 
     @property
@@ -193,7 +195,10 @@ def _reader(
         t5 = T5(T5Config.read(folder / "config.json"))
     if not empty:
         load_weights(folder, t5, dtype=dtype, device=device)
-    return Reader(t5, _tokenizer(folder), max_tokens=settings.max_tokens, max_answer_tokens=settings.max_answer_tokens)
+    return Reader(
+        t5, _tokenizer(folder), max_tokens=settings.max_tokens, max_answer_tokens=settings.max_answer_tokens,
+        marked=settings.marked,
+    )  # fmt: skip
 
 
 def _bert(folder: Path, dtype: torch.dtype, device: torch.device) -> Bert:

@@ -10,6 +10,8 @@ from services.question_answering.passages import PagePassage
 
 ANSWER_MARK: Final = "<extra_id_0>"
 """Stands in the prompt where the answer goes, and opens every answer: T5's first sentinel."""
+PAD: Final = "<pad>"
+"""Fills rows up."""
 
 _ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
 _NO_PUNCTUATION: Final = str.maketrans("", "", string.punctuation)

@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import torch
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 from torch import Tensor
 
 
-def encoded(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
-    """Ids of each text with its special tokens, at most ``max_tokens``; what is cut off is the text's end, never its
-    closing mark."""
+def encodings(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int) -> list[Encoding]:
+    """Each text with its special tokens, at most ``max_tokens``; what is cut off is the text's end, never its closing
+    mark."""
     tokenizer.enable_truncation(max_tokens)
-    encodings = tokenizer.encode_batch(list(texts))
+    found: list[Encoding] = tokenizer.encode_batch(list(texts))
     tokenizer.no_truncation()
-    return [encoding.ids for encoding in encodings]
+    return found
+
+
+def encoded(tokenizer: Tokenizer, texts: Sequence[str], max_tokens: int) -> list[list[int]]:
+    """The ids of `encodings`."""
+    return [encoding.ids for encoding in encodings(tokenizer, texts, max_tokens)]
 
 
 def padded(rows: Sequence[Sequence[int]], pad_id: int, device: torch.device | None = None) -> tuple[Tensor, Tensor]:

@@ -12,9 +12,9 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from services.question_answering.formats import prompt, reader_text
-from services.question_answering.padding import encoded, padded, text_batches, tokens_per_pass
+from services.question_answering.padding import padded, text_batches, tokens_per_pass
 from services.question_answering.passages import PagePassage
+from services.question_answering.shown import Shown, show
 from services.question_answering.t5 import T5, DecoderMemory
 
 
@@ -34,25 +34,28 @@ class Reader:
         tokenizer: puts T5's end mark behind a text.
         max_tokens: tokens of one passage with its question; the rest of the passage is cut off.
         max_answer_tokens: tokens of an answer; a longer one is cut off.
+        marked: whether the model has learned from passages in which the question's words are marked (`shown.py`).
     """
 
-    def __init__(self, model: T5, tokenizer: Tokenizer, *, max_tokens: int, max_answer_tokens: int) -> None:
+    def __init__(
+        self, model: T5, tokenizer: Tokenizer, *, max_tokens: int, max_answer_tokens: int, marked: bool = False
+    ) -> None:
         self._model = model
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
         self._max_answer_tokens = max_answer_tokens
+        self._marked = marked
 
     @torch.inference_mode()
     def answer(self, questions: Sequence[str], passages: Sequence[Sequence[PagePassage]]) -> list[Answer]:
         """One answer a question, from the passages beside it; a question may have none and is then answered from what
         the model knows by itself, as Atlas' closed book does: from one empty passage."""
-        texts, counts = [], []
-        for question, found in zip(questions, passages, strict=True):
-            shown = list(found) or [PagePassage("", "", "")]
-            texts += [reader_text(prompt(question), passage) for passage in shown]
-            counts.append(len(shown))
-        ids = encoded(self._tokenizer, texts, self._max_tokens)
-        states, mask = fused(encode_apart(self._model, ids, tokens_per_pass(self._device)), counts)
+        shown = [
+            show(self._tokenizer, question, found, self._max_tokens, marked=self._marked)
+            for question, found in zip(questions, passages, strict=True)
+        ]
+        texts, counts = [text for row in shown for text in row], [len(row) for row in shown]
+        states, mask = fused(encode_apart(self._model, texts, tokens_per_pass(self._device)), counts)
         return self._decode(states, mask)
 
     def _decode(self, states: Tensor, mask: Tensor) -> list[Answer]:
@@ -83,16 +86,19 @@ class Reader:
         return self._model.shared.weight.device
 
 
-def encode_apart(model: T5, ids: Sequence[Sequence[int]], tokens_per_pass: int) -> list[Tensor]:
+def encode_apart(model: T5, texts: Sequence[Shown], tokens_per_pass: int) -> list[Tensor]:
     """States (length, width) of each text, without padding; at most ``tokens_per_pass`` go through the encoder at once,
-    texts of alike length together."""
+    texts of alike length together. All of them have marks, or none."""
     found: dict[int, Tensor] = {}
-    for batch in text_batches(ids, tokens_per_pass):
-        rows, mask = padded([ids[number] for number in batch], model.config.pad_id, model.shared.weight.device)
+    pad, device = model.config.pad_id, model.shared.weight.device
+    for batch in text_batches([text.ids for text in texts], tokens_per_pass):
+        rows, mask = padded([texts[number].ids for number in batch], pad, device)
+        marks = [texts[number].marks for number in batch]
+        added = None if None in marks else padded([row for row in marks if row is not None], pad, device)[0]
         # One selection and one split: cutting each row out by itself would cost training a pass over all rows a row.
-        unpadded = torch.split(model.encode(rows, mask)[mask], [len(ids[number]) for number in batch])
+        unpadded = torch.split(model.encode(rows, mask, added)[mask], [len(texts[number].ids) for number in batch])
         found |= dict(zip(batch, unpadded, strict=True))
-    return [found[number] for number in range(len(ids))]
+    return [found[number] for number in range(len(texts))]
 
 
 def fused(states: Sequence[Tensor], counts: Sequence[int]) -> tuple[Tensor, Tensor]:

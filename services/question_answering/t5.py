@@ -120,9 +120,13 @@ class T5(nn.Module):
                 parameter.normal_(0.0, deviation, generator=random)
         return self
 
-    def encode(self, ids: Tensor, mask: Tensor) -> Tensor:
-        """States (batch, length, width) of texts, each encoded apart; ``mask`` (batch, length) is true on tokens."""
-        states: Tensor = self.encoder(inputs_embeds=self.shared(ids), attention_mask=mask).last_hidden_state
+    def encode(self, ids: Tensor, mask: Tensor, marks: Tensor | None = None) -> Tensor:
+        """States (batch, length, width) of texts, each encoded apart; ``mask`` (batch, length) is true on tokens.
+        ``marks`` (batch, length) are second tokens at some places, whose embeddings are added; ``pad_id`` at others."""
+        embedded = self.shared(ids)
+        if marks is not None:
+            embedded = embedded + self.shared(marks) * (marks != self.config.pad_id)[..., None]
+        states: Tensor = self.encoder(inputs_embeds=embedded, attention_mask=mask).last_hidden_state
         return states
 
     def decode(self, ids: Tensor, memory: DecoderMemory) -> Tensor:

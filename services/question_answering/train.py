@@ -31,11 +31,12 @@ from services.question_answering import vocabulary
 from services.question_answering.bert import Bert, BertConfig
 from services.question_answering.checkpoint import READER, RETRIEVER, ModelSettings, write_part, write_settings
 from services.question_answering.copying import start_as_copier
-from services.question_answering.formats import prompt, reader_text, retriever_text, target
+from services.question_answering.formats import PAD, prompt, reader_text, retriever_text, target
 from services.question_answering.imagining import Example
 from services.question_answering.padding import encoded, padded, text_batches
 from services.question_answering.passages import PagePassage
 from services.question_answering.retriever import mean_pooled
+from services.question_answering.shown import show
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.train_loss import TOKENS_PER_PASS, written_loss
 from services.question_answering.training_data import POOL, TrainingSet, bundled_passages
@@ -93,7 +94,7 @@ class Models:
         self.recipe = recipe
         self.retriever_tokenizer, self.reader_tokenizer = tokenizers
         size = self.reader_tokenizer.get_vocab_size()
-        pad, end = vocabulary.SPECIAL.index(vocabulary.PAD), vocabulary.SPECIAL.index(vocabulary.END)
+        pad, end = vocabulary.SPECIAL.index(PAD), vocabulary.SPECIAL.index(vocabulary.END)
         width = recipe.retriever_width
         bert = BertConfig(
             size, width, 2 * width, recipe.retriever_layers, width // recipe.head_width,
@@ -120,9 +121,10 @@ class Models:
 
     def reader_loss(self, examples: Sequence[Example]) -> Tensor:
         """Cross-entropy in nats a token of the answers, each from the passage that says it."""
-        texts = [[reader_text(prompt(example.question), example.gold)] for example in examples]
+        tokenizer, most = self.reader_tokenizer, self.recipe.max_tokens
+        shown = [show(tokenizer, example.question, [example.gold], most, marked=False) for example in examples]
         answers = [target(example.answer) for example in examples]
-        return written_loss(self.reader, self.reader_tokenizer, texts, answers, max_tokens=self.recipe.max_tokens)
+        return written_loss(self.reader, tokenizer, shown, answers, max_tokens=most)
 
     def _embed(self, texts: Sequence[str]) -> Tensor:
         ids = encoded(self.retriever_tokenizer, texts, self.recipe.max_tokens)

@@ -17,7 +17,7 @@ from services.question_answering.passages import Found, PagePassage
 
 _TOGETHER: Final = 64
 """Questions that are searched for at once."""
-_WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "qamr": 0.7, "fairytales": 1.0, "selqa": 1.0}
+_WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "facts": 3.0, "qamr": 0.7, "fairytales": 1.0, "selqa": 1.0}
 """How often a source's questions are drawn, against one another: most, what is asked as visitors ask; least, what has
 a machine's wording."""
 
@@ -126,11 +126,10 @@ class RealQuestions:
     def __len__(self) -> int:
         return len(self._starts)
 
-    def drawn(self, rng: random.Random, *, without: float) -> Lesson:
-        """The lesson of a question drawn by its source; ``without`` is the share of those whose answer no passage
-        says."""
+    def drawn(self, rng: random.Random, *, most: int, without: float = 0.0) -> Lesson:
+        """The lesson of a question drawn by its source, with ``most`` passages; ``without`` is the share of those whose
+        answer no passage says."""
         [number] = rng.choices(range(len(self)), cum_weights=self._weights)
-        most = rng.randint(2, self._most)
         return self.lesson(number, answered=rng.random() >= without, most=most)
 
     def lesson(self, number: int, *, answered: bool, most: int | None = None) -> Lesson:

@@ -1,5 +1,5 @@
-"""Trains a reader on real text: first to fill gaps, then on real questions with found passages, some of which do not
-say the answer: it writes nothing to them.
+"""Trains a reader on real text: first to fill gaps, then on real questions, each with the passage that answers it, then
+with several found passages, some of which do not say the answer: it writes nothing to them.
 
     python -m services.question_answering.train_reader --corpus CORPUS --questions READING --search ADDRESS --out RUN
 
@@ -37,12 +37,14 @@ from services.base import NotReady
 from services.question_answering import vocabulary
 from services.question_answering.checkpoint import READER, ModelSettings, Precision, write_part, write_settings
 from services.question_answering.copying import start_as_copier
-from services.question_answering.formats import normalised, prompt, reader_text, target
+from services.question_answering.formats import PAD, normalised, prompt, reader_text, target
+from services.question_answering.padding import encoded
 from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Reader
+from services.question_answering.shown import Shown, show
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.train_gaps import MOST_GAPS, CorpusTexts, completion, with_gaps
-from services.question_answering.train_loss import written_loss
+from services.question_answering.train_loss import Pointer, written_loss
 from services.question_answering.train_questions import Lesson, RealQuestions, find_passages
 from services.question_answering.training_schedule import Schedule
 
@@ -60,8 +62,9 @@ _LENGTH: Final = frozenset({"answering_steps", "examined", "examine_every", "che
 @dataclass(frozen=True, slots=True)
 class ReaderRecipe:
     """What a run is: ``gap_steps`` of ``gap_batch`` texts, half of them with gaps and half sentences to complete, then
-    ``answering_steps`` of ``answering_batch`` questions, in each of which the rate rises no more and falls. Weights
-    and their updates are float32, whatever the ``precision`` of the products."""
+    ``answering_steps`` of questions: first ``single_steps`` of ``single_batch``, each with the one passage that answers
+    it, then of ``answering_batch`` with several. In both parts the rate falls. Weights and their updates are float32,
+    whatever the ``precision`` of the products."""
 
     seed: int = 0
     vocabulary: int = 8_192
@@ -71,12 +74,16 @@ class ReaderRecipe:
     encoder_layers: int = 6
     decoder_layers: int = 3
     max_tokens: int = 256
-    passages: int = 6
+    passages: int = 5
     without_answer: float = 0.2
-    """Of the questions, the share whose passages do not say the answer."""
-    gap_steps: int = 12_000
+    """Of the questions with several passages, the share whose passages do not say the answer."""
+    gap_steps: int = 4_000
     gap_batch: int = 32
-    answering_steps: int = 6_000
+    answering_steps: int = 5_000
+    single_steps: int = 2_000
+    single_batch: int = 32
+    completed: float = 0.25
+    """Of the lessons with one passage, the share that are sentences to complete."""
     answering_batch: int = 16
     rate: float = 1e-3
     precision: Precision = "bfloat16"
@@ -94,7 +101,7 @@ class ReaderRecipe:
         return T5Config(
             vocabulary_size, self.width, self.head_width, self.inner_width, self.encoder_layers, self.decoder_layers,
             self.width // self.head_width, feed_forward="relu", tied=True,
-            pad_id=vocabulary.SPECIAL.index(vocabulary.PAD), eos_id=vocabulary.SPECIAL.index(vocabulary.END),
+            pad_id=vocabulary.SPECIAL.index(PAD), eos_id=vocabulary.SPECIAL.index(vocabulary.END),
         )  # fmt: skip
 
 
@@ -124,6 +131,7 @@ class ReaderTraining:
         self.tokenizer = _tokenizer(out / "tokenizer.json", recipe, self.texts)
         shape = recipe.shape(self.tokenizer.get_vocab_size())
         self.model = start_as_copier(T5(shape).initialise(recipe.seed), recipe.seed)
+        self.pointer = Pointer(self.model)
 
     @cached_property
     def questions(self) -> RealQuestions:
@@ -144,10 +152,10 @@ class ReaderTraining:
         """
         recipe, schedule = self.recipe, self.recipe.schedule()
         optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
+            self.pointer.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
         )
         run = TrainingRun(
-            self.out / READER, self.model, optimizer, recipe, rate=schedule.rate, clip=schedule.clip, length=_LENGTH
+            self.out / READER, self.pointer, optimizer, recipe, rate=schedule.rate, clip=schedule.clip, length=_LENGTH
         )
         last = schedule.all_steps if stop_after is None else min(schedule.all_steps, stop_after)
         saved, losses = time.monotonic(), list[float]()
@@ -171,8 +179,9 @@ class ReaderTraining:
     def examine(self) -> Examined:
         """How the reader does on questions held out."""
         reader = Reader(
-            self.model, self.tokenizer, max_tokens=self.recipe.max_tokens, max_answer_tokens=_MAX_ANSWER_TOKENS
-        )
+            self.model, self.tokenizer, max_tokens=self.recipe.max_tokens, max_answer_tokens=_MAX_ANSWER_TOKENS,
+            marked=True,
+        )  # fmt: skip
         asked = len(self.held_out)
         numbers = range(0, asked, max(1, asked // self.recipe.examined))[: self.recipe.examined]
         right, declined = [], {True: list[bool](), False: list[bool]()}
@@ -198,28 +207,50 @@ class ReaderTraining:
             passages=self.recipe.passages,
             max_tokens=self.recipe.max_tokens,
             max_answer_tokens=_MAX_ANSWER_TOKENS,
+            marked=True,
         )
         write_settings(folder, settings)
 
     def _loss(self, step: int) -> Tensor:
         recipe, rng = self.recipe, random.Random(f"reader-{self.recipe.seed}-{step}")
         if step < recipe.gap_steps:
-            shown = [self._gaps(rng) for _ in range(recipe.gap_batch)]
+            rows = [self._gaps(rng) for _ in range(recipe.gap_batch)]
+        elif step < recipe.gap_steps + recipe.single_steps:
+            rows = [self._answered(self._single(rng)) for _ in range(recipe.single_batch)]
         else:
-            lessons = (self.questions.drawn(rng, without=recipe.without_answer) for _ in range(recipe.answering_batch))
-            shown = [_shown(lesson) for lesson in lessons]
-        texts, written = zip(*shown, strict=True)
+            rows = [self._answered(self._several(rng)) for _ in range(recipe.answering_batch)]
+        shown, written = zip(*rows, strict=True)
         with self._products():
-            return written_loss(self.model, self.tokenizer, texts, written, max_tokens=recipe.max_tokens)
+            return written_loss(
+                self.model, self.tokenizer, shown, written, max_tokens=recipe.max_tokens, pointer=self.pointer
+            )
 
-    def _gaps(self, rng: random.Random) -> tuple[list[str], str]:
+    def _gaps(self, rng: random.Random) -> tuple[list[Shown], str]:
         sentences = self.texts.passage(rng)
-        found = completion(sentences, rng) if rng.random() < 0.5 else None
-        if found is None:
-            text, filled = with_gaps(" ".join(sentences), rng)
-            return [text], filled
-        sentence, rest, name = found
-        return _shown(Lesson(sentence, (PagePassage("", "", rest),), name))
+        if rng.random() < 0.5 and (found := completion(sentences, rng)):
+            sentence, rest, name = found
+            passages = [PagePassage("", "", rest)]
+            return show(self.tokenizer, sentence, passages, self.recipe.max_tokens, marked=False), target(name)
+        text, filled = with_gaps(" ".join(sentences), rng)
+        [ids] = encoded(self.tokenizer, [text], self.recipe.max_tokens)
+        return [Shown(ids)], filled
+
+    def _single(self, rng: random.Random) -> Lesson:
+        if rng.random() < self.recipe.completed and (found := completion(self.texts.passage(rng), rng)):
+            sentence, rest, name = found
+            return Lesson(sentence, (PagePassage("", "", rest),), name)
+        return self.questions.drawn(rng, most=1)
+
+    def _several(self, rng: random.Random) -> Lesson:
+        most, without = rng.randint(2, self.recipe.passages), self.recipe.without_answer
+        return self.questions.drawn(rng, most=most, without=without)
+
+    def _answered(self, lesson: Lesson) -> tuple[list[Shown], str]:
+        """What the reader is given, and what it is to write."""
+        shown = show(
+            self.tokenizer, lesson.question, lesson.passages, self.recipe.max_tokens, marked=True, answer=lesson.answer
+        )
+        return shown, target(lesson.answer)
 
     @contextlib.contextmanager
     def _products(self) -> Iterator[None]:
@@ -229,13 +260,6 @@ class ReaderTraining:
             attention_for(device, self.recipe.max_tokens),
         ):
             yield
-
-
-def _shown(lesson: Lesson) -> tuple[list[str], str]:
-    """What the reader is given, and what it is to write."""
-    asked = prompt(lesson.question)
-    passages = lesson.passages or (PagePassage("", "", ""),)
-    return [reader_text(asked, passage) for passage in passages], target(lesson.answer)
 
 
 def _tokenizer(path: Path, recipe: ReaderRecipe, texts: CorpusTexts) -> Tokenizer:

@@ -14,9 +14,8 @@ from typing import Final
 from tokenizers import Tokenizer, processors
 
 from language_model.tokenizer import learn_byte_level
-from services.question_answering.formats import ANSWER_MARK, gap_mark
+from services.question_answering.formats import ANSWER_MARK, PAD, gap_mark
 
-PAD: Final = "<pad>"
 END: Final = "</s>"
 BEGIN_TEXT: Final = "[CLS]"
 END_TEXT: Final = "[SEP]"

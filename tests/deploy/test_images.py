@@ -124,14 +124,10 @@ def test_images_hold_what_the_role_imports_and_no_more(image: str) -> None:
     assert all((ROOT / source).exists() for source in sources)
     rooms = [source for source in sources if source.split("/")[0] in ROOMS]
     held = {Path(source).with_suffix("") for source in rooms}
-    needed: set[str] = set()
-    for source in rooms:
-        for file in [ROOT / source] if source.endswith(".py") else (ROOT / source).rglob("*.py"):
-            if not re.search(r"(train|convert|evaluate|build_|imagining|published|bundled|vocabulary)", file.name):
-                needed |= _top_level_imports(file)
+    started = {module for one in stage for module in re.findall(r'python3?"?,? "?-m"?,? "?([\w.]+)', one.rest)}
     missing = {
         name
-        for name in needed
+        for name in _imported(started)
         if name.split(".")[0] in ROOMS and not any(Path(*name.split(".")).is_relative_to(one) for one in held)
     }
     assert missing <= {"services"}

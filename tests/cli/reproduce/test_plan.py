@@ -180,8 +180,13 @@ async def test_the_command_lists_its_steps_and_refuses_in_one_line(tmp_path: Pat
     assert "--until: there is no step 'finetune'; the steps: base-corpus, texts" in log
 
 
+def test_real_texts_must_be_named() -> None:
+    with pytest.raises(CommandError, match="--setting real needs texts: name their folder with --real"):
+        setting(name="real")
+
+
 def test_real_texts_are_read_and_taught_on_and_the_toolformer_does_round_two(tmp_path: Path) -> None:
-    chosen = setting("--real", str(tmp_path / "real"), "--data", "/data", "--sizes", "256x6")
+    chosen = setting("--real", str(tmp_path / "real"), "--data", "/data", "--sizes", "256x6", name="real")
     rounds = [f"round-{n}/corpus/{tool}.jsonl" for n in (1, 2) for tool in ("Calculator", "QA")]
     for name in ("manifest.json", *rounds, "plain.jsonl", "held-out.jsonl"):
         with pytest.raises(CommandError, match=r"--real: .* has no .*: make it with toolformer jobs real-text"):

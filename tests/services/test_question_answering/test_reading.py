@@ -8,6 +8,7 @@ from services.question_answering.padding import encoded, padded, text_batches
 from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Answer, Reader, encode_apart, fused
 from services.question_answering.retriever import Retriever
+from services.question_answering.shown import Shown
 from services.question_answering.t5 import DecoderMemory
 from tests.services.test_question_answering.tiny import (
     MAX_TOKENS,
@@ -70,7 +71,7 @@ def test_without_passages_the_reader_answers_by_itself() -> None:
 def test_fusing_takes_each_question_its_own_texts() -> None:
     model = lively_t5()
     ids = encoded(tokenizers()[1], [passage.text for passage in PASSAGES[:4]], MAX_TOKENS)
-    states = encode_apart(model, ids, 40)
+    states = encode_apart(model, [Shown(row) for row in ids], 40)
     together, mask = fused(states, [1, 3])
     assert mask.sum(dim=1).tolist() == [len(ids[0]), sum(map(len, ids[1:]))]
     torch.testing.assert_close(together[0][mask[0]], states[0])

@@ -46,7 +46,11 @@ def test_questions_come_with_their_passage_and_its_page(tmp_path: Path) -> None:
     counts = make(tmp_path, exams, tmp_path / "out")
     lines = {name: (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines() for name in counts}
     assert {name: len(found) for name, found in lines.items()} == counts
-    asked = [json.loads(line) for name in ("questions", "held-out") for line in lines[name]]
+    told = {name: [json.loads(line) for line in lines[name]] for name in ("questions", "held-out")}
+    facts = {name: [one for one in rows if one["source"] == "facts"] for name, rows in told.items()}
+    assert min(map(len, facts.values())) > 100
+    assert any(one["question"].startswith("Who wrote") for one in facts["questions"])
+    asked = [one for rows in told.values() for one in rows if one["source"] != "facts"]
     [passage] = squad(tmp_path)
     [page] = [json.loads(line) for line in lines["pages"]]
     assert sorted(asked, key=lambda one: str(one["source"])) == [

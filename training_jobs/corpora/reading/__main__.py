@@ -4,21 +4,24 @@
 
 ``READING`` then holds, as JSON lines, ``questions.jsonl`` and ``held-out.jsonl`` (``source``, ``question``,
 ``answers``, ``title``, ``text``, ``page``: for a passage's question the hundred words that say the answer and the id of
-their page; trivia have neither), and ``pages.jsonl``, the passages in KILT's form. Put behind an encyclopedia's
-pages these are found beside its passages, so that no passage shows by its style that it holds the answer. What the
-exams ask is left out, and so is a question whose passage does not say its answer.
+their page; trivia and facts of the bundled encyclopedia have neither), and ``pages.jsonl``, the passages in KILT's
+form. Put behind an encyclopedia's pages these are found beside its passages, so that no passage shows by its style that
+it holds the answer. What the exams ask is left out, and so is a question whose passage does not say its answer.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import random
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
 from toolformer.model_files.whole import write_whole
+from training_jobs.corpora.real_text.facts_part import facts
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.sources import SENTENCE, AskedPassage, passages, trivia_questions
 
@@ -28,6 +31,8 @@ _LONGEST_ANSWER: Final = 10
 """In words: who asks in passing wants no sentence."""
 _SHORTEST_TRIVIA_ANSWER: Final = 3
 """In characters: a shorter one stands in many passages by chance."""
+_FACTS: Final = 15_000
+"""Asked in the words of the teaching texts, those on some things held out."""
 
 
 def make(sources: Path, exams: Exams, out: Path) -> Mapping[str, int]:
@@ -67,6 +72,13 @@ def _questions(sources: Path, part: Part, pages: Mapping[str, str]) -> Iterator[
         fine = [one for one in answers if len(one) >= _SHORTEST_TRIVIA_ANSWER]
         if fine:
             yield {"source": "trivia", "question": question, "answers": fine}
+    asked = set[str]()
+    for fact in islice(facts(random.Random(0), part.exams), _FACTS):
+        question, said, rest = fact.text.rpartition(fact.answer)
+        question = question.rstrip()
+        if said and rest == "." and part.has("facts", fact.thing) and question not in asked:
+            asked.add(question)
+            yield {"source": "facts", "question": question, "answers": [fact.answer]}
 
 
 def around(text: str, answer: str) -> str | None:

@@ -58,6 +58,8 @@ _BATCH: Final = 2_000
 _ROUNDS: Final = 1_000
 _WORLD_TEXTS: Final = 100_000
 _LONGEST_FOREIGN: Final = 200
+_SEVERAL: Final = ("problems", "sums", "foreign")
+"""Their rows may have several lines, each of which could stand alone."""
 _NO_NAMES: Final = frozenset({"He", "She", "It", "They", "There", "Each"})
 _NO_THINGS: Final = frozenset({"hours", "minutes", "days", "years", "times"})
 
@@ -123,18 +125,20 @@ class Corpus:
             ),
             "foreign": lambda: generated_part.foreign(rng, self._pairs),
             "meanings": lambda: generated_part.asked_foreign(rng, self._pairs),
-            "facts": lambda: facts(rng, self._part.exams),
+            "facts": lambda: (one.text for one in facts(rng, self._part.exams)),
         }
         yield from map(CorpusText.of, texts[source]())
 
     def documents(self, source: str) -> Iterator[Document]:
-        """The texts of one source as documents; a day's has its date."""
+        """The texts of one source as documents; a day's has its date. Of several lines one stands alone, or a model
+        would learn to go on behind the answer."""
         if source == "days":
             for number, (text, day) in enumerate(generated_part.asked_days(self._drawing(source, 0))):
                 yield Document(f"{source}/{number}", text, date=day.isoformat(), source=source)
             return
         for number, one in enumerate(self.texts(source)):
-            yield Document(f"{source}/{number}", one.alone or "", source=source)
+            text = one.alone or ""
+            yield Document(f"{source}/{number}", text.partition("\n")[0] if source in _SEVERAL else text, source=source)
 
     def _drawing(self, source: str, round_: int) -> random.Random:
         held_out = ("held out",) if self._part.held_out else ()

@@ -23,11 +23,11 @@ PLAIN: Final = "plain.jsonl"
 ROUNDS: Final = 2
 TAUGHT: Final[Mapping[tuple[str, ...], Mapping[str, float]]] = {
     ("Calculator",): {
-        "typed": 0.3, "word problems": 3.0, "problems": 0.05, "sums": 0.1, "grade school": 0.05, "one step": 0.05,
+        "typed": 0.5, "word problems": 3.0, "problems": 0.05, "sums": 0.3, "grade school": 0.05, "one step": 0.05,
         "exercises": 0.05,
     },
-    ("Calendar",): {"days": 1.0},
-    ("WikiSearch", "QA"): {"facts": 0.5, "questions": 0.4, "encyclopedia": 0.1},
+    ("Calendar",): {"days": 2.0},
+    ("WikiSearch", "QA"): {"facts": 1.5, "questions": 0.4, "encyclopedia": 0.1},
     ("MT",): {"meanings": 0.7, "foreign": 0.3},
 }  # fmt: skip
 """By tools that have the same texts, how many of each source for one of ``texts``; a small source gives what it has.

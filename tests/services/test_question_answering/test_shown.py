@@ -1,0 +1,100 @@
+"""What a reader is shown: the question's words marked in a passage, and where the answer begins."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from services.question_answering import vocabulary
+from services.question_answering.formats import prompt, reader_text
+from services.question_answering.passages import PagePassage
+from services.question_answering.reader import Reader, encode_apart
+from services.question_answering.shown import MARK, Shown, show
+from services.question_answering.t5 import T5
+from services.question_answering.train_loss import Pointer, written_loss
+from tests.services.test_question_answering.tiny import t5_config
+
+PASSAGE = PagePassage("1", "Telephone", "Ada Merle invented the telephone in 1843. In 1843 Ada was young.")
+QUESTION = "When was the invention of the telephone?"
+TOKENIZER = vocabulary.learn([reader_text(prompt(QUESTION), PASSAGE)] * 3, vocab_size=400, gaps=2)[1]
+
+
+def words(shown: Shown, places: list[int]) -> str:
+    return TOKENIZER.decode([shown.ids[place] for place in places], skip_special_tokens=False)
+
+
+def model() -> T5:
+    return T5(replace(t5_config(tied=True), vocab_size=500))
+
+
+def test_words_of_the_question_are_marked_in_the_passage_alone() -> None:
+    [shown] = show(TOKENIZER, QUESTION, [PASSAGE], 200, marked=True)
+    assert shown.ids == TOKENIZER.encode(reader_text(prompt(QUESTION), PASSAGE)).ids
+    assert shown.marks is not None
+    marked = [place for place, mark in enumerate(shown.marks) if mark]
+    assert {shown.marks[place] for place in marked} == {TOKENIZER.token_to_id(MARK)}
+    assert words(shown, marked).split() == ["Telephone", "invented", "telephone"]
+    assert marked[0] > len(TOKENIZER.encode(prompt(QUESTION)).ids) - 1
+
+
+def test_a_model_without_marks_is_shown_none() -> None:
+    [shown] = show(TOKENIZER, QUESTION, [PASSAGE], 200, marked=False)
+    assert shown.marks is None
+
+
+def test_the_answer_is_found_wherever_the_passage_says_it() -> None:
+    [shown] = show(TOKENIZER, QUESTION, [PASSAGE], 200, marked=True, answer="1843")
+    assert [words(shown, [place]).strip() for place in shown.starts] == ["184", "184"]
+    [nowhere] = show(TOKENIZER, QUESTION, [PASSAGE], 200, marked=True, answer="84")
+    assert nowhere.starts == ()
+
+
+def test_what_is_cut_off_is_neither_marked_nor_the_answer() -> None:
+    most = len(TOKENIZER.encode(prompt(QUESTION)).ids) + 6
+    [shown] = show(TOKENIZER, QUESTION, [PASSAGE], most, marked=True, answer="1843")
+    assert shown.marks is not None
+    assert len(shown.ids) == len(shown.marks) == most
+    assert shown.starts == ()
+
+
+def test_without_passages_the_question_stands_alone() -> None:
+    [shown] = show(TOKENIZER, QUESTION, [], 200, marked=True, answer="1843")
+    assert shown.ids == TOKENIZER.encode(reader_text(prompt(QUESTION), PagePassage("", "", ""))).ids
+    assert shown.starts == ()
+
+
+@torch.no_grad()
+def test_marks_change_what_a_marked_reader_encodes_and_nothing_else() -> None:
+    t5 = model().initialise(0).eval()
+    [marked], [plain] = (show(TOKENIZER, QUESTION, [PASSAGE], 200, marked=marked) for marked in (True, False))
+    unmarked = Shown(plain.ids, [0] * len(plain.ids))
+    states = [encode_apart(t5, [one], 1_000)[0] for one in (marked, plain, unmarked)]
+    assert not torch.allclose(states[0], states[1], atol=1e-3)
+    torch.testing.assert_close(states[1], states[2])
+    both = encode_apart(t5, [unmarked, marked], 1_000)
+    torch.testing.assert_close(both[1], states[0], atol=1e-5, rtol=1e-4)
+    [answer] = Reader(t5, TOKENIZER, max_tokens=200, max_answer_tokens=4, marked=True).answer([QUESTION], [[PASSAGE]])
+    assert 0 <= answer.score <= 1
+
+
+def test_the_pointer_learns_where_the_answer_begins() -> None:
+    torch.manual_seed(0)
+    pointer = Pointer(model().initialise(0))
+    other = PagePassage("2", "Piano", "Ben Orla built the piano in 1790.")
+    shown = [
+        show(TOKENIZER, QUESTION, [other, PASSAGE], 200, marked=True, answer="1843"),
+        show(TOKENIZER, QUESTION, [other], 200, marked=True),
+    ]
+    optimizer = torch.optim.Adam(pointer.parameters(), lr=3e-3)
+    losses = []
+    for _ in range(20):
+        loss = written_loss(pointer.reader, TOKENIZER, shown, ["1843", ""], max_tokens=200, pointer=pointer)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0] / 2
+    silent = written_loss(pointer.reader, TOKENIZER, shown[1:], [""], max_tokens=200, pointer=pointer)
+    assert silent.item() == pytest.approx(
+        written_loss(pointer.reader, TOKENIZER, shown[1:], [""], max_tokens=200).item()
+    )
