@@ -79,8 +79,8 @@ class ReaderRecipe:
     """Of the questions with several passages, the share whose passages do not say the answer."""
     gap_steps: int = 4_000
     gap_batch: int = 32
-    answering_steps: int = 5_000
-    single_steps: int = 2_000
+    answering_steps: int = 6_500
+    single_steps: int = 4_000
     single_batch: int = 32
     completed: float = 0.25
     """Of the lessons with one passage, the share that are sentences to complete."""
