@@ -15,7 +15,7 @@ from cli.reproduce.settings import LANGUAGE_ID, Setting, Size
 from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN
 from training_jobs.corpora.web.generating import SHARD_DOCUMENTS, TRUTH_FILE
 from training_jobs.evaluate.scaling import AVERAGED
-from training_jobs.evaluate.suites import named
+from training_jobs.evaluate.suites import SUITES, TEXTS, named
 from training_jobs.merge.writing import DOCUMENTS, SUMMARY, WITHOUT_CALLS
 from training_jobs.run_folder import WITH_CALLS, RunFolder
 
@@ -114,6 +114,7 @@ class _Plan:
             yield from self._generated_texts()
         else:
             self._require_real(self.setting.real)
+        self._require_data()
         for model in models:
             yield from self._loop(model)
         if len(models) > 1:
@@ -193,6 +194,18 @@ class _Plan:
                 raise CommandError(
                     f"--real: {real} has no {pattern}: make it with toolformer jobs real-text --out {real}"
                 )
+
+    def _require_data(self) -> None:
+        """The same of the benchmarks.
+
+        Raises:
+            CommandError: the files of a suite are not there.
+        """
+        data = self.setting.data
+        for name in named([*self.setting.suites, *self.setting.chained_suites]):
+            files = TEXTS[name][1] if name in TEXTS else SUITES[name].files
+            if files and (data is None or not all(any(data.glob(one)) for one in files)):
+                raise CommandError(f"--data: {name} needs {', '.join(files)}: name the folder of the benchmarks")
 
     def _base_corpus(self) -> Step:
         out = self.run / "base-corpus"

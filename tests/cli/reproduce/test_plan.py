@@ -10,6 +10,7 @@ from cli.reproduce.plan import Step, plan
 from cli.reproduce.settings import SETTINGS, Setting, Size, add_options, chosen
 from tests.cli.command import run
 from training_jobs.evaluate.command_options import parser as evaluate_parser
+from training_jobs.evaluate.suites import SUITES
 from training_jobs.finetune.__main__ import make_parser as finetune_parser
 from training_jobs.pipeline import make_parser as stages_parser
 
@@ -185,8 +186,22 @@ def test_real_texts_must_be_named() -> None:
         setting(name="real")
 
 
+@pytest.mark.parametrize("data", [[], ["--data", "{folder}"]])
+def test_benchmarks_that_are_not_there_are_missed_before_the_first_step(data: list[str], tmp_path: Path) -> None:
+    given = [one.format(folder=tmp_path) for one in data]
+    with pytest.raises(CommandError, match=r"--data: asdiv needs .*: name the folder of the benchmarks"):
+        plan(setting("--suites", "asdiv", *given), tmp_path / "run")
+    if data:
+        for pattern in SUITES["asdiv"].files:
+            (tmp_path / pattern.replace("*", "x")).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / pattern.replace("*", "x")).touch()
+        assert plan(setting("--suites", "asdiv", *given), tmp_path / "run")
+
+
 def test_real_texts_are_read_and_taught_on_and_the_toolformer_does_round_two(tmp_path: Path) -> None:
-    chosen = setting("--real", str(tmp_path / "real"), "--data", "/data", "--sizes", "256x6", name="real")
+    chosen = setting(
+        "--real", str(tmp_path / "real"), "--data", "/data", "--suites", "own", "--sizes", "256x6", name="real"
+    )
     rounds = [f"round-{n}/corpus/{tool}.jsonl" for n in (1, 2) for tool in ("Calculator", "QA")]
     for name in ("manifest.json", *rounds, "plain.jsonl", "held-out.jsonl"):
         with pytest.raises(CommandError, match=r"--real: .* has no .*: make it with toolformer jobs real-text"):

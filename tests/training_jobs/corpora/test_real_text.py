@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from language_model.token_file import Tokens
-from training_jobs.corpora.base.drawing import Heading
+from training_jobs.corpora.base.drawing import CorpusText, Heading
 from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.facts_part import facts
 from training_jobs.corpora.real_text.generated_part import (
@@ -230,6 +230,19 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     assert (tokens.documents, len(tokens.ids)) == (manifests[0]["documents"], manifests[0]["tokens"])
     # Of headings and of a prompt's own words nothing is learned, of all else everything.
     assert 0.5 < float(tokens.learned.float().mean()) < 1.0
+
+
+@pytest.mark.parametrize(("source", "taught"), [("sums", "3 + 4 = 7."), ("stories", "3 + 4 = 7.\n9 - 2 = 7.")])
+def test_of_several_lines_that_could_stand_alone_one_is_taught_on(
+    source: str, taught: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def texts(self: corpus.Corpus, name: str) -> Iterator[CorpusText]:
+        assert name == source
+        yield CorpusText.of("3 + 4 = 7.\n9 - 2 = 7.")
+
+    monkeypatch.setattr(corpus.Corpus, "texts", texts)
+    [document] = object.__new__(corpus.Corpus).documents(source)
+    assert (document.text, document.source) == (taught, source)
 
 
 def test_texts_to_teach_on_are_divided(tmp_path: Path) -> None:
