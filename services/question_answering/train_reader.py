@@ -61,10 +61,10 @@ _LENGTH: Final = frozenset({"answering_steps", "examined", "examine_every", "che
 
 @dataclass(frozen=True, slots=True)
 class ReaderRecipe:
-    """What a run is: ``gap_steps`` of ``gap_batch`` texts, half of them with gaps and half sentences to complete, then
-    ``answering_steps`` of questions: first ``single_steps`` of ``single_batch``, each with the one passage that answers
-    it, then of ``answering_batch`` with several. In both parts the rate falls. Weights and their updates are float32,
-    whatever the ``precision`` of the products."""
+    """What a run is: ``gap_steps`` of ``gap_batch`` texts, ``gaps`` of them with gaps and the others sentences to
+    complete, then ``answering_steps`` of questions: first ``single_steps`` of ``single_batch``, each with the one
+    passage that answers it, then of ``answering_batch`` with several. In both parts the rate falls. Weights and their
+    updates are float32, whatever the ``precision`` of the products."""
 
     seed: int = 0
     vocabulary: int = 8_192
@@ -77,8 +77,9 @@ class ReaderRecipe:
     passages: int = 5
     without_answer: float = 0.2
     """Of the questions with several passages, the share whose passages do not say the answer."""
-    gap_steps: int = 4_000
+    gap_steps: int = 3_000
     gap_batch: int = 32
+    gaps: float = 0.3
     answering_steps: int = 6_500
     single_steps: int = 4_000
     single_batch: int = 32
@@ -227,13 +228,12 @@ class ReaderTraining:
 
     def _gaps(self, rng: random.Random) -> tuple[list[Shown], str]:
         sentences = self.texts.passage(rng)
-        if rng.random() < 0.5 and (found := completion(sentences, rng)):
+        if rng.random() >= self.recipe.gaps and (found := completion(sentences, rng)):
             sentence, rest, name = found
-            passages = [PagePassage("", "", rest)]
-            return show(self.tokenizer, sentence, passages, self.recipe.max_tokens, marked=False), target(name)
+            return self._answered(Lesson(sentence, (PagePassage("", "", rest),), name))
         text, filled = with_gaps(" ".join(sentences), rng)
         [ids] = encoded(self.tokenizer, [text], self.recipe.max_tokens)
-        return [Shown(ids)], filled
+        return [Shown(ids, [self.model.config.pad_id] * len(ids))], filled
 
     def _single(self, rng: random.Random) -> Lesson:
         if rng.random() < self.recipe.completed and (found := completion(self.texts.passage(rng), rng)):
