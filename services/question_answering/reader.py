@@ -1,5 +1,9 @@
 """Fusion-in-Decoder (Izacard and Grave, 2021): each passage is encoded apart with the question, the decoder attends to
-all of them at once and writes one answer."""
+all of them at once and writes one answer.
+
+A pointed model writes only what its passages say: it names the likeliest places, and its decoder weighs what stands
+there. So small a reader, left to write freely, miscopies names.
+"""
 
 from __future__ import annotations
 
@@ -7,27 +11,34 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 
 import torch
 from tokenizers import Tokenizer
 from torch import Tensor
+from torch.nn import functional as F  # noqa: N812, the field's name for it
 
+from services.question_answering.formats import ANSWER_MARK
 from services.question_answering.padding import padded, text_batches, tokens_per_pass
 from services.question_answering.passages import PagePassage
 from services.question_answering.shown import Shown, show
 from services.question_answering.t5 import T5, DecoderMemory
 
+_PLACES: Final = 4
+"""Where a pointed model looks for an answer."""
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the reader wrote. ``score`` is the geometric mean of its tokens' probabilities, its end included: 0 to 1."""
+    """What the reader wrote. ``score``, 0 to 1, is the geometric mean of its tokens' probabilities, its end included;
+    of a pointed model the probability of the whole answer and of the places where it stands."""
 
     text: str
     score: float
 
 
 class Reader:
-    """Answers questions from passages by greedy decoding.
+    """Answers questions from passages: by greedy decoding, or from the places that a pointed model names.
 
     Args:
         model: the encoder and decoder.
@@ -45,6 +56,7 @@ class Reader:
         self._max_tokens = max_tokens
         self._max_answer_tokens = max_answer_tokens
         self._marked = marked
+        self._open = int(tokenizer.token_to_id(ANSWER_MARK) or 0)
 
     @torch.inference_mode()
     def answer(self, questions: Sequence[str], passages: Sequence[Sequence[PagePassage]]) -> list[Answer]:
@@ -56,7 +68,38 @@ class Reader:
         ]
         texts, counts = [text for row in shown for text in row], [len(row) for row in shown]
         states, mask = fused(encode_apart(self._model, texts, tokens_per_pass(self._device)), counts)
-        return self._decode(states, mask)
+        if not self._model.config.pointed:
+            return self._decode(states, mask)
+        rows = iter(texts)
+        return [
+            self._copied([next(rows).ids for _ in range(count)], row[where])
+            for row, where, count in zip(states, mask, counts, strict=True)
+        ]
+
+    def _copied(self, texts: Sequence[Sequence[int]], states: Tensor) -> Answer:
+        """The answer that stands in ``texts``, whose ``states`` (length, width) follow one another; none where the
+        decoder would rather write none."""
+        config, everything = self._model.config, torch.ones(1, len(states), dtype=torch.bool, device=self._device)
+        begins = self._model.begins(states[None], everything)[0]
+        likely, places = begins.topk(min(_PLACES, len(states)))
+        rest = [ids[at : at + self._max_answer_tokens] for ids in texts for at in range(len(ids))]
+        rows = [rest[place] for place in places.tolist()]
+        labels, counted = padded([[self._open, *row] for row in rows], config.pad_id, self._device)
+        memory = DecoderMemory(states.expand(len(rows), -1, -1), everything.expand(len(rows), -1))
+        written = self._model.decode(F.pad(labels, (1, 0), value=config.pad_id), memory).float().log_softmax(-1)[:, 1:]
+        copied = written[:, :-1].gather(-1, labels[:, 1:, None])[..., 0].cumsum(-1)
+        # Of each place the likeliest end, which is not the end of the text.
+        ends = (copied + written[:, 1:, config.eos_id]).masked_fill(
+            ~counted[:, 1:] | (labels[:, 1:] == config.eos_id), -torch.inf
+        )
+        best, last = ends.max(-1)
+        found: dict[str, float] = {}
+        for row, end, score in zip(rows, last.tolist(), (best + likely).exp().tolist(), strict=True):
+            text = self._tokenizer.decode(row[: end + 1], skip_special_tokens=True).strip()
+            found[text] = found.get(text, 0.0) + score
+        text = max(found, key=found.__getitem__)
+        declined = float(written[0, 0, config.eos_id].exp())
+        return Answer("", declined) if declined > 0.5 or not found[text] else Answer(text, min(1.0, found[text]))
 
     def _decode(self, states: Tensor, mask: Tensor) -> list[Answer]:
         config = self._model.config

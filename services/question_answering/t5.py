@@ -27,7 +27,7 @@ _FIELDS: Final = {
     "num_layers": "encoder_layers", "num_decoder_layers": "decoder_layers", "num_heads": "heads",
     "relative_attention_num_buckets": "buckets", "relative_attention_max_distance": "max_distance",
     "layer_norm_epsilon": "epsilon", "feed_forward_proj": "feed_forward", "tie_word_embeddings": "tied",
-    "pad_token_id": "pad_id", "eos_token_id": "eos_id",
+    "answer_pointer": "pointed", "pad_token_id": "pad_id", "eos_token_id": "eos_id",
 }  # fmt: skip
 
 _SIZES: Final = {
@@ -37,12 +37,15 @@ _SIZES: Final = {
 }
 _UNUSED: Final = {"dropout_rate": 0.0, "pad_token_id": None, "eos_token_id": None}
 """What transformers' parts would do besides; padding is masked here, and what ends an answer is the reader's matter."""
+_SHARPNESS: Final = 8.0
+"""Scales the pointer's scores: it learns as fast as if its rate were so many times as high."""
 
 
 @dataclass(frozen=True, slots=True)
 class T5Config:
     """A T5's shape. ``width`` is the residual stream's, ``head_width`` one head's, ``inner_width`` the feed-forward's;
-    decoding starts with ``pad_id``, as T5 does.
+    decoding starts with ``pad_id``, as T5 does. A ``pointed`` one, which Atlas is not, also has a vector that finds in
+    an encoded text where the answer begins.
 
     Raises:
         ValueError: a size that cannot hold, or a feed-forward this code does not know.
@@ -60,6 +63,7 @@ class T5Config:
     epsilon: float = 1e-6
     feed_forward: str = "gated-gelu"
     tied: bool = False
+    pointed: bool = False
     pad_id: int = 0
     eos_id: int = 1
 
@@ -105,6 +109,8 @@ class T5(nn.Module):
         self.decoder: Any = _stack(config, config.decoder_layers, decoder=True)
         if not config.tied:
             self.lm_head = nn.Linear(config.width, config.vocab_size, bias=False)
+        if config.pointed:
+            self.pointer = nn.Parameter(torch.zeros(config.width))
 
     @torch.no_grad()
     def initialise(self, seed: int) -> T5:
@@ -143,6 +149,12 @@ class T5(nn.Module):
             past_key_values=memory.cache,
         ).last_hidden_state
         return hidden * self.config.width**-0.5 if self.config.tied else hidden
+
+    def begins(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Log-probabilities (batch, length) that the answer begins at each of the encoded ``states`` (batch, length,
+        width) where ``mask`` is true, of a ``pointed`` model."""
+        scores = _SHARPNESS * (states.float() @ self.pointer.float())
+        return scores.masked_fill(~mask, -torch.inf).log_softmax(-1)
 
     @property
     def head(self) -> Tensor:

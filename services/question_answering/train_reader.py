@@ -44,7 +44,7 @@ from services.question_answering.reader import Reader
 from services.question_answering.shown import Shown, show
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.train_gaps import MOST_GAPS, CorpusTexts, completion, with_gaps
-from services.question_answering.train_loss import Pointer, written_loss
+from services.question_answering.train_loss import written_loss
 from services.question_answering.train_questions import Lesson, RealQuestions, find_passages
 from services.question_answering.training_schedule import Schedule
 
@@ -101,7 +101,7 @@ class ReaderRecipe:
         """Of the reader. T5 1.0's plain feed-forward takes three quarters of the time of 1.1's."""
         return T5Config(
             vocabulary_size, self.width, self.head_width, self.inner_width, self.encoder_layers, self.decoder_layers,
-            self.width // self.head_width, feed_forward="relu", tied=True,
+            self.width // self.head_width, feed_forward="relu", tied=True, pointed=True,
             pad_id=vocabulary.SPECIAL.index(PAD), eos_id=vocabulary.SPECIAL.index(vocabulary.END),
         )  # fmt: skip
 
@@ -132,7 +132,6 @@ class ReaderTraining:
         self.tokenizer = _tokenizer(out / "tokenizer.json", recipe, self.texts)
         shape = recipe.shape(self.tokenizer.get_vocab_size())
         self.model = start_as_copier(T5(shape).initialise(recipe.seed), recipe.seed)
-        self.pointer = Pointer(self.model)
 
     @cached_property
     def questions(self) -> RealQuestions:
@@ -153,10 +152,10 @@ class ReaderTraining:
         """
         recipe, schedule = self.recipe, self.recipe.schedule()
         optimizer = torch.optim.AdamW(
-            self.pointer.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
+            self.model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
         )
         run = TrainingRun(
-            self.out / READER, self.pointer, optimizer, recipe, rate=schedule.rate, clip=schedule.clip, length=_LENGTH
+            self.out / READER, self.model, optimizer, recipe, rate=schedule.rate, clip=schedule.clip, length=_LENGTH
         )
         last = schedule.all_steps if stop_after is None else min(schedule.all_steps, stop_after)
         saved, losses = time.monotonic(), list[float]()
@@ -222,9 +221,7 @@ class ReaderTraining:
             rows = [self._answered(self._several(rng)) for _ in range(recipe.answering_batch)]
         shown, written = zip(*rows, strict=True)
         with self._products():
-            return written_loss(
-                self.model, self.tokenizer, shown, written, max_tokens=recipe.max_tokens, pointer=self.pointer
-            )
+            return written_loss(self.model, self.tokenizer, shown, written, max_tokens=recipe.max_tokens)
 
     def _gaps(self, rng: random.Random) -> tuple[list[Shown], str]:
         sentences = self.texts.passage(rng)

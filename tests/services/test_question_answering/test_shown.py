@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from services.question_answering import vocabulary
-from services.question_answering.formats import prompt, reader_text
+from services.question_answering.formats import prompt, reader_text, target
 from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Reader, encode_apart
 from services.question_answering.shown import MARK, Shown, show
 from services.question_answering.t5 import T5
-from services.question_answering.train_loss import Pointer, written_loss
+from services.question_answering.train_loss import written_loss
 from tests.services.test_question_answering.tiny import t5_config
 
 PASSAGE = PagePassage("1", "Telephone", "Ada Merle invented the telephone in 1843. In 1843 Ada was young.")
@@ -77,24 +77,38 @@ def test_marks_change_what_a_marked_reader_encodes_and_nothing_else() -> None:
     assert 0 <= answer.score <= 1
 
 
-def test_the_pointer_learns_where_the_answer_begins() -> None:
+def test_a_pointed_reader_learns_where_the_answer_begins_and_writes_what_stands_there() -> None:
     torch.manual_seed(0)
-    pointer = Pointer(model().initialise(0))
+    t5 = T5(replace(model().config, pointed=True)).initialise(0)
     other = PagePassage("2", "Piano", "Ben Orla built the piano in 1790.")
     shown = [
         show(TOKENIZER, QUESTION, [other, PASSAGE], 200, marked=True, answer="1843"),
         show(TOKENIZER, QUESTION, [other], 200, marked=True),
     ]
-    optimizer = torch.optim.Adam(pointer.parameters(), lr=3e-3)
+    optimizer = torch.optim.Adam(t5.parameters(), lr=3e-3)
     losses = []
-    for _ in range(20):
-        loss = written_loss(pointer.reader, TOKENIZER, shown, ["1843", ""], max_tokens=200, pointer=pointer)
+    for _ in range(50):
+        loss = written_loss(t5, TOKENIZER, shown, [target("1843"), target("")], max_tokens=200)
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         losses.append(loss.item())
     assert losses[-1] < losses[0] / 2
-    silent = written_loss(pointer.reader, TOKENIZER, shown[1:], [""], max_tokens=200, pointer=pointer)
-    assert silent.item() == pytest.approx(
-        written_loss(pointer.reader, TOKENIZER, shown[1:], [""], max_tokens=200).item()
-    )
+    plain = T5(replace(t5.config, pointed=False))
+    plain.load_state_dict(t5.state_dict(), strict=False)
+    silent, without = (written_loss(one, TOKENIZER, shown[1:], [target("")], max_tokens=200) for one in (t5, plain))
+    assert silent.item() == pytest.approx(without.item()), "no answer, no place to point to"
+
+    reader = Reader(t5, TOKENIZER, max_tokens=200, max_answer_tokens=6, marked=True)
+    said, unsaid = reader.answer([QUESTION, QUESTION], [[other, PASSAGE], [other]])
+    assert said.text == "1843"
+    assert 0 < said.score <= 1
+    assert unsaid.text == ""
+
+
+def test_what_a_pointed_reader_writes_stands_in_its_passages() -> None:
+    t5 = T5(replace(model().config, pointed=True)).initialise(1)
+    reader = Reader(t5, TOKENIZER, max_tokens=200, max_answer_tokens=5, marked=True)
+    text = reader_text(prompt(QUESTION), PASSAGE)
+    [answer] = reader.answer([QUESTION], [[PASSAGE]])
+    assert answer.text in text or answer.text == ""
