@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812
 
 from language_model.block import Block, rotation_table
+from language_model.causal_attention import causal_attention
 from language_model.config import GPTJConfig
 from language_model.kv_cache import KVCache, require_room
 from language_model.stepper import Stepper
@@ -118,7 +119,7 @@ class GPTJ(nn.Module):
         for block in self.layers():
             normed = block.ln_1(x)
             queries, keys, values = block.project(normed, rotations)
-            attended = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+            attended = causal_attention(queries, keys, values)
             x = block.finish(x, normed, attended)
         return cast(Tensor, self.ln_f(x))
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 _PIECE: Final = 512
 """Tokens whose logits are held at a time: 16 MiB of a vocabulary of 8,192."""
+_TINY: Final = torch.finfo(torch.float32).tiny
 
 
 def head_loss(
@@ -43,22 +44,23 @@ class _HeadLoss(torch.autograd.Function):
         loss = torch.zeros((), device=hidden.device)
         for start in range(0, len(targets), _PIECE):
             piece, wanted = inputs[start : start + _PIECE], targets[start : start + _PIECE, None]
-            logits = torch.addmm(bias.to(low), piece, products.t()).float()
-            normaliser = logits.logsumexp(-1, keepdim=True)
-            loss += (normaliser - (1 - smoothing) * logits.gather(1, wanted)).sum()
+            logits = torch.addmm(bias.to(low), piece, products.t())
+            gradient = logits.softmax(-1, dtype=torch.float32)
+            of_wanted = logits.gather(1, wanted).float()
+            # The logarithm of the normaliser, from one probability.
+            normaliser = of_wanted - gradient.gather(1, wanted).clamp_min_(_TINY).log_()
+            loss += (normaliser - (1 - smoothing) * of_wanted).sum()
             if smoothing:
-                loss -= smoothing * logits.mean(-1).sum()
-            # The gradient of the logits: their probabilities, less what is wanted of each.
-            gradient = logits.sub_(normaliser).exp_()
-            if smoothing:
+                loss -= smoothing * logits.mean(-1, dtype=torch.float32).sum()
                 gradient.sub_(smoothing / len(weight))
+            # The gradient of the logits: their probabilities, less what is wanted of each.
             gradient.scatter_add_(1, wanted, torch.full_like(normaliser, smoothing - 1))
-            gradient.div_(len(targets))
             of_bias += gradient.sum(0)
             rounded = gradient.to(low)
             torch.mm(rounded, products, out=of_hidden[start : start + _PIECE])
             of_weight += rounded.t() @ piece
-        ctx.save_for_backward(of_hidden.to(hidden.dtype), of_weight.to(weight.dtype), of_bias.to(bias.dtype))
+        found = [of_hidden.to(hidden.dtype), of_weight.to(weight.dtype), of_bias.to(bias.dtype)]
+        ctx.save_for_backward(*(one.div_(len(targets)) for one in found))
         return loss / len(targets)
 
     @staticmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +23,7 @@ class TrainingRun:
     Args:
         folder: where ``state.pt`` and ``loss.jsonl`` are.
         model: what is trained, on the device where it stays.
-        optimizer: of its weights.
+        optimizers: of its weights; all have the same rate.
         recipe: a dataclass with all that the run depends on.
         rate: the learning rate of a step, by its number from 0.
         clip: the largest norm of a gradient.
@@ -37,7 +37,7 @@ class TrainingRun:
         self,
         folder: Path,
         model: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        optimizers: Sequence[torch.optim.Optimizer],
         recipe: Any,
         *,
         rate: Callable[[int], float],
@@ -50,7 +50,7 @@ class TrainingRun:
         """What else a checkpoint holds: tensors and plain values by name."""
         self.before = self._recipe = asdict(recipe)
         """The recipe that the last checkpoint was made with."""
-        self._folder, self._model, self._optimizer = folder, model, optimizer
+        self._folder, self._model, self._optimizers = folder, model, optimizers
         self._rate, self._clip = rate, clip
         folder.mkdir(parents=True, exist_ok=True)
         self._resume(length)
@@ -58,13 +58,14 @@ class TrainingRun:
     def steps(self, last: int, loss_of: Callable[[int], Tensor]) -> Iterator[float]:
         """Go on until ``last`` steps are done; after each comes its loss. ``loss_of`` computes that of a step."""
         while self.step < last:
-            for group in self._optimizer.param_groups:
+            for group in (group for one in self._optimizers for group in one.param_groups):
                 group["lr"] = self._rate(self.step)
             loss = loss_of(self.step)
-            self._optimizer.zero_grad(set_to_none=True)
+            self._model.zero_grad(set_to_none=True)
             loss.backward()  # type: ignore[no-untyped-call]
             torch.nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
-            self._optimizer.step()
+            for optimizer in self._optimizers:
+                optimizer.step()
             self.step += 1
             yield loss.item()
 
@@ -75,7 +76,7 @@ class TrainingRun:
 
     def save(self) -> None:
         """Write a checkpoint: a kill leaves this one or the one before."""
-        state = {"model": self._model.state_dict(), "optimizer": self._optimizer.state_dict()}
+        state = {"model": self._model.state_dict(), "optimizers": [one.state_dict() for one in self._optimizers]}
         with whole(self._folder / _STATE) as partial:
             torch.save({"recipe": self._recipe, "step": self.step, **state, **self.more}, partial)
 
@@ -93,7 +94,8 @@ class TrainingRun:
                     "name another folder, or remove it"
                 )
             self._model.load_state_dict(state.pop("model"))
-            self._optimizer.load_state_dict(state.pop("optimizer"))
+            for optimizer, saved_state in zip(self._optimizers, state.pop("optimizers"), strict=True):
+                optimizer.load_state_dict(saved_state)
             self.more = state
         kept = log.read_text().splitlines(keepends=True)[: self.step] if log.exists() else []
         log.write_text("".join(kept))

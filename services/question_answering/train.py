@@ -26,6 +26,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812, the field's name for it
 
 from demo_world import questions
+from language_model.optimizers import optimizers
 from language_model.training_run import TrainingRun
 from services.question_answering import vocabulary
 from services.question_answering.bert import Bert, BertConfig
@@ -194,10 +195,8 @@ class Training:
                 return models.retriever_loss(pool(step // POOL)[step % POOL])
             return models.reader_loss(lesson(step))
 
-        optimizer = torch.optim.AdamW(
-            model.parameters(), lr=schedule.peak_rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
-        )
-        run = TrainingRun(self.out / part, model, optimizer, recipe, rate=schedule.rate, clip=schedule.clip)
+        changing = optimizers(model, "adamw", betas=(0.9, 0.98), weight_decay=schedule.weight_decay)
+        run = TrainingRun(self.out / part, model, changing, recipe, rate=schedule.rate, clip=schedule.clip)
         last = schedule.all_steps if stop_after is None else min(schedule.all_steps, stop_after)
         for loss in run.steps(last, loss_of):
             run.log(loss=loss)

@@ -31,6 +31,7 @@ from rich.progress import Progress
 from tokenizers import Tokenizer
 from torch import Tensor
 
+from language_model.optimizers import Optimizing, optimizers
 from language_model.short_rows import attention_for
 from language_model.training_run import TrainingRun
 from services.base import NotReady
@@ -87,6 +88,7 @@ class ReaderRecipe:
     """Of the lessons with one passage, the share that are sentences to complete."""
     answering_batch: int = 16
     rate: float = 1e-3
+    optimizer: Optimizing = "muon"
     precision: Precision = "bfloat16"
     examined: int = 200
     """Questions held out that are asked now and then, with and without their answer."""
@@ -151,11 +153,9 @@ class ReaderTraining:
             OSError: the questions cannot be read.
         """
         recipe, schedule = self.recipe, self.recipe.schedule()
-        optimizer = torch.optim.AdamW(
-            self.model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=schedule.weight_decay, fused=True
-        )
+        changing = optimizers(self.model, recipe.optimizer, betas=(0.9, 0.98), weight_decay=schedule.weight_decay)
         run = TrainingRun(
-            self.out / READER, self.model, optimizer, recipe, rate=schedule.rate, clip=schedule.clip, length=_LENGTH
+            self.out / READER, self.model, changing, recipe, rate=schedule.rate, clip=schedule.clip, length=_LENGTH
         )
         last = schedule.all_steps if stop_after is None else min(schedule.all_steps, stop_after)
         saved, losses = time.monotonic(), list[float]()

@@ -18,6 +18,7 @@ from torch import Tensor
 from transformers import GenerationConfig, M2M100Config, M2M100ForConditionalGeneration
 
 from language_model.head_loss import head_loss
+from language_model.optimizers import Optimizing, optimizers
 from language_model.short_rows import attention_for
 from language_model.training_run import TrainingRun
 
@@ -73,6 +74,8 @@ class TranslationRecipe:
     warmup_steps: int = 150
     cooldown_steps: int = 0
     clip: float = 1.0
+    optimizer: Optimizing = "adamw"
+    """Of the layers' matrices."""
     precision: Literal["float32", "bfloat16"] = "float32"
     """Of products: in bfloat16, where a processor has units for it, a step takes half the time."""
 
@@ -143,8 +146,8 @@ def train_model(
         ValueError: `run` holds a checkpoint of another recipe.
     """
     model = new_model(recipe, tokenizer).train()
-    optimizer = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=(0.9, 0.98), weight_decay=0.01, fused=True)
-    training = TrainingRun(run, model, optimizer, recipe, rate=recipe.rate_at, clip=recipe.clip, length=_LATER)
+    changing = optimizers(model, recipe.optimizer, betas=(0.9, 0.98), weight_decay=0.01)
+    training = TrainingRun(run, model, changing, recipe, rate=recipe.rate_at, clip=recipe.clip, length=_LATER)
     last = recipe.steps if stop_after is None else min(stop_after, recipe.steps)
     batches = _from(pools, training.more.get("place", (0, 0)))
     began = saved = time.perf_counter()

@@ -73,6 +73,15 @@ def test_products_in_bfloat16_learn_as_well(corpus: Path, whole: Path, tmp_path:
     assert {parameter.dtype for parameter in model.parameters()} == {torch.float32}
 
 
+def test_muon_learns_and_goes_on_as_if_it_had_not_stopped(corpus: Path, tmp_path: Path) -> None:
+    recipe = replace(TINY, optimizer="muon")
+    pretrain(corpus, tmp_path / "whole", recipe)
+    assert it_learned(tmp_path / "whole")
+    pretrain(corpus, tmp_path / "stopped", recipe, stop_after=7)
+    pretrain(corpus, tmp_path / "stopped", recipe)
+    assert losses(tmp_path / "stopped") == losses(tmp_path / "whole")
+
+
 def test_it_learns_and_a_stopped_run_goes_on_as_if_it_had_not_stopped(
     corpus: Path, whole: Path, tmp_path: Path
 ) -> None:

@@ -20,7 +20,7 @@ from transformers.modeling_outputs import CausalLMOutput
 from transformers.models.gptj.modeling_gptj import GPTJAttention, GPTJBlock, GPTJModel, GPTJPreTrainedModel
 
 from language_model.block import rotate, rotation_table
-from language_model.short_rows import attention_for
+from language_model.causal_attention import causal_attention
 
 IGNORED: Final = -100
 """The label of tokens that the loss does not count."""
@@ -42,7 +42,10 @@ class FastAttention(GPTJAttention):  # type: ignore[misc]
         keys = rotate(self.k_proj(normed).view(split), rotations).transpose(1, 2)
         values = self.v_proj(normed).view(split).transpose(1, 2)
         dropout = self.attn_dropout.p if self.training else 0.0
-        attended = F.scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, is_causal=True)
+        if dropout:
+            attended = F.scaled_dot_product_attention(queries, keys, values, dropout_p=dropout, is_causal=True)
+        else:
+            attended = causal_attention(queries, keys, values)
         return cast(Tensor, self.resid_dropout(self.out_proj(attended.transpose(1, 2).flatten(2))))
 
 
@@ -78,9 +81,8 @@ class FastGPTJModel(GPTJModel):  # type: ignore[misc]
             self._rotations[device] = rotation_table(self.config, device)
         rotations = self._rotations[device][: ids.shape[1]].unsqueeze(0)
         x = self.drop(self.wte(ids))
-        with attention_for(device, ids.shape[1]):
-            for block in self.h:
-                x = block(x, rotations)
+        for block in self.h:
+            x = block(x, rotations)
         return cast(Tensor, self.ln_f(x))
 
 

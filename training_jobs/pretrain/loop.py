@@ -15,11 +15,10 @@ copy.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import math
 import shutil
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -32,7 +31,7 @@ from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.head_loss import head_loss
-from language_model.short_rows import attention_for
+from language_model.optimizers import Optimizing, optimizers
 from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
 from language_model.training_run import TrainingRun
@@ -59,7 +58,8 @@ class PretrainRecipe:
     final_rate: float = setting(1e-4, "learning rate at the end")
     warmup: float = setting(0.04, "steps in which the rate rises or, below 1, their share")
     cooldown: float = setting(1.0, "share of the steps after them, the last ones, in which it falls")
-    weight_decay: float = setting(0.05, "of AdamW")
+    optimizer: Optimizing = setting("adamw", "of the layers' matrices")
+    weight_decay: float = setting(0.05, "of matrices")
     clip: float = setting(1.0, "largest norm of a gradient")
     width: int = setting(256, "of the model")
     layers: int = setting(4, "of the model")
@@ -67,7 +67,7 @@ class PretrainRecipe:
     rotary_dim: int = setting(32, "dimensions of a head that are rotated")
     positions: int = setting(512, "longest text of the model, in tokens")
     checkpoint_every: int = setting(200, "steps between checkpoints")
-    precision: Precision = setting("float32", "of products")
+    precision: Precision = setting("float32", "of products: in bfloat16, if the processor has units for it, faster")
 
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number (from 0)."""
@@ -110,8 +110,8 @@ def pretrain(
     )  # fmt: skip
     device = torch.device(device)
     model = GPTJ.from_config(config, seed=recipe.seed).to(device).train()
-    optimizer = _optimizer(model, recipe)
-    run = TrainingRun(out, model, optimizer, recipe, rate=recipe.rate, clip=recipe.clip, length=_LENGTH)
+    changing = optimizers(model, recipe.optimizer, betas=_BETAS, weight_decay=recipe.weight_decay)
+    run = TrainingRun(out, model, changing, recipe, rate=recipe.rate, clip=recipe.clip, length=_LENGTH)
     if not _same_so_far(PretrainRecipe(**run.before), recipe, run.step):
         differ = ", ".join(name for name in sorted(_LENGTH) if run.before[name] != getattr(recipe, name))
         raise ValueError(f"{out} holds a run of another recipe ({differ} differ): give another --out")
@@ -126,7 +126,7 @@ def pretrain(
         batch = next(batches).to(device)
         counted = batch.ids.numel()
         # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
-        with _products_in(recipe.precision, device, batch.ids.shape[1]):
+        with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
             return batch_loss(model, batch)
 
     with StageProgress("pretrain", recipe.steps, run.step, Console(stderr=True), unit="steps") as progress:
@@ -142,24 +142,6 @@ def pretrain(
         checkpoint.save(model, out / "model")
         shutil.copyfile(corpus / "tokenizer.json", out / "model" / "tokenizer.json")
     return model.eval()
-
-
-@contextlib.contextmanager
-def _products_in(precision: Precision, device: torch.device, tokens: int) -> Iterator[None]:
-    """Matrix products in ``precision``: in bfloat16, where a processor has units for it, twice as fast."""
-    if precision == "float32":
-        yield
-        return
-    with torch.autocast(device.type, torch.bfloat16), attention_for(device, tokens):
-        yield
-
-
-def _optimizer(model: GPTJ, recipe: PretrainRecipe) -> torch.optim.Optimizer:
-    # Weight decay is for the matrices; on norms, biases and rarely seen embeddings it only erases.
-    decayed = [p for name, p in model.named_parameters() if p.dim() == 2 and not name.startswith("wte")]
-    others = [p for name, p in model.named_parameters() if p.dim() != 2 or name.startswith("wte")]
-    groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.peak_rate, betas=_BETAS, fused=True)
 
 
 def _same_so_far(one: PretrainRecipe, other: PretrainRecipe, steps: int) -> bool:
