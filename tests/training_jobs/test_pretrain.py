@@ -4,6 +4,7 @@ import json
 import math
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -18,7 +19,7 @@ from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.token_file import Tokens
 from training_jobs.pretrain.loop import Precision, PretrainRecipe, batch_loss, main, pretrain
-from training_jobs.pretrain.rows import batches_from, epoch_batches, make_batch
+from training_jobs.pretrain.rows import LATE, batches_from, epoch_batches, make_batch
 from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 
 TINY = PretrainRecipe(
@@ -143,6 +144,21 @@ def test_the_rate_falls_in_the_cooldown_alone() -> None:
     assert [recipe.rate(step) for step in (0, 4, 5, 80, 81)] == pytest.approx([0.2, 1.0, 1.0, 1.0, 1.0])
     assert recipe.rate(90) < 0.6
     assert recipe.rate(99) == pytest.approx(0.1, abs=0.01)
+
+
+def test_a_late_part_is_read_while_the_rate_falls(corpus: Path, tmp_path: Path) -> None:
+    late = tmp_path / "corpus" / LATE
+    shutil.copytree(corpus, late.parent)
+    shutil.copytree(corpus, late)
+    Tokens.of([([20, 21] * 9, [True] * 18) for _ in range(40)]).save(late)
+    recipe = replace(TINY, steps=12, warmup=2, cooldown=0.5)
+    pretrain(corpus, tmp_path / "plain", recipe)
+    pretrain(late.parent, tmp_path / "whole", recipe)
+    plain, whole = losses(tmp_path / "plain"), losses(tmp_path / "whole")
+    assert [one == other for one, other in zip(plain, whole, strict=True)] == [True] * 7 + [False] * 5
+    pretrain(late.parent, tmp_path / "stopped", recipe, stop_after=9)
+    pretrain(late.parent, tmp_path / "stopped", recipe)
+    assert losses(tmp_path / "stopped") == whole
 
 
 def test_a_run_may_become_longer_before_its_cooldown_and_not_in_it(corpus: Path, tmp_path: Path) -> None:

@@ -4,8 +4,8 @@
 
 Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
 sees the same batches in the same order. With ``--cooldown 0.2`` the rate falls in the last fifth alone, so that until
-then a run can still be made longer or shorter (``--steps``). The finished model is in ``RUN/model`` as a Hugging
-Face checkpoint.
+then a run can still be made longer or shorter (``--steps``); there the corpus' part ``late`` is read, if it has one.
+The finished model is in ``RUN/model`` as a Hugging Face checkpoint.
 
 Tokens that a tool's result splices in are left out of the loss: at inference they are never sampled, and most of
 them (a population, a product) cannot be foreseen, so learning them by heart would only take room from learning to
@@ -35,7 +35,7 @@ from language_model.optimizers import Optimizing, optimizers
 from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
 from language_model.training_run import TrainingRun
-from training_jobs.pretrain.rows import Batch, batches_from
+from training_jobs.pretrain.rows import LATE, Batch, batches_from
 from training_jobs.runner.progress import StageProgress
 from training_jobs.settings import add_settings, read_settings, setting
 
@@ -71,12 +71,19 @@ class PretrainRecipe:
 
     def rate(self, step: int) -> float:
         """Learning rate of the step with this number (from 0)."""
-        warm = max(1, round(self.warmup * self.steps if self.warmup < 1 else self.warmup))
-        if step < warm:
-            return self.peak_rate * (step + 1) / warm
-        falling = max(1, round(self.cooldown * (self.steps - warm)))
-        progress = max(0.0, 1 - (self.steps - step) / falling)
+        if step < self._warm:
+            return self.peak_rate * (step + 1) / self._warm
+        progress = max(0.0, 1 - (self.steps - step) / max(1, self.steps - self.falls_from))
         return self.final_rate + (self.peak_rate - self.final_rate) * (1 + math.cos(math.pi * progress)) / 2
+
+    @property
+    def falls_from(self) -> int:
+        """The step from which on the rate falls."""
+        return self.steps - max(1, round(self.cooldown * (self.steps - self._warm)))
+
+    @property
+    def _warm(self) -> int:
+        return max(1, round(self.warmup * self.steps if self.warmup < 1 else self.warmup))
 
 
 def batch_loss(model: GPTJ, batch: Batch) -> Tensor:
@@ -102,6 +109,7 @@ def pretrain(
         ValueError: if ``out`` holds a run of another recipe.
     """
     tokens = Tokens.load(corpus)
+    late = Tokens.load(corpus / LATE) if recipe.cooldown < 1 and (corpus / LATE).exists() else None
     vocabulary = ByteLevelTokenizer.from_pretrained(corpus).vocab_size
     torch.manual_seed(recipe.seed)
     config = GPTJConfig(
@@ -117,8 +125,9 @@ def pretrain(
         raise ValueError(f"{out} holds a run of another recipe ({differ} differ): give another --out")
     last = recipe.steps if stop_after is None else min(recipe.steps, run.step + stop_after)
     batches = batches_from(
-        tokens, step=run.step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed
-    )
+        tokens, step=run.step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed,
+        late=late, late_from=recipe.falls_from,
+    )  # fmt: skip
     counted = 0
 
     def loss_of(step: int) -> Tensor:

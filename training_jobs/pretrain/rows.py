@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from toolformer.model_files.digests import file_digest
 from training_jobs.runner.parts import write_json
 
 MANIFEST_FILE: Final = "manifest.json"
+LATE: Final = "late"
+"""Folder in a corpus with what is read last, if there is one."""
 # Documents are sorted by length within pools of this many: large enough for little padding, small enough to stay
 # shuffled.
 _POOL: Final = 2048
@@ -83,8 +86,21 @@ def make_batch(tokens: Tokens, documents: Sequence[int], *, max_length: int) -> 
     return Batch(ids, learned)
 
 
-def batches_from(tokens: Tokens, *, step: int, batch_tokens: int, max_length: int, seed: int) -> Iterator[Batch]:
-    """Batches from the ``step``-th on, epoch after epoch, without end."""
+def batches_from(
+    tokens: Tokens, *, step: int, batch_tokens: int, max_length: int, seed: int, late: Tokens | None = None,
+    late_from: int = 0,
+) -> Iterator[Batch]:  # fmt: skip
+    """Batches from the ``step``-th on, epoch after epoch, without end; from the ``late_from``-th on of ``late``, if
+    there is such a part."""
+    shape = {"batch_tokens": batch_tokens, "max_length": max_length, "seed": seed}
+    if late is None:
+        yield from _batches_of(tokens, step, **shape)
+    else:
+        yield from islice(_batches_of(tokens, step, **shape), max(0, late_from - step))
+        yield from _batches_of(late, max(0, step - late_from), **shape)
+
+
+def _batches_of(tokens: Tokens, step: int, *, batch_tokens: int, max_length: int, seed: int) -> Iterator[Batch]:
     epoch, skipped = 0, step
     while True:
         batches = epoch_batches(tokens, batch_tokens=batch_tokens, max_length=max_length, seed=seed, epoch=epoch)

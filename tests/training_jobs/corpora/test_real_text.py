@@ -29,6 +29,7 @@ from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import Problem, bare, cut, made, solved, taught
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
 from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN, TAUGHT, write_teaching
+from training_jobs.pretrain.rows import LATE
 from training_jobs.records import Document, Plain, records_in
 
 NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums", "kites")
@@ -215,6 +216,7 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
         "headings": 0.1, "prompts": 0.1, "world": 0.1,
     }  # fmt: skip
     monkeypatch.setattr(corpus, "MIXTURE", shares)
+    monkeypatch.setattr(corpus, "LATE_MIXTURE", {"sums": 0.5, "grade school": 0.5})
     monkeypatch.setattr(corpus, "_BATCH", 20)
     monkeypatch.setattr(corpus, "_VOCABULARY_CHARACTERS", 50_000)
     monkeypatch.setattr(corpus, "SOURCES", {name: SOURCES[name] for name in ("grade school", "one step")})
@@ -228,6 +230,12 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     assert set(manifests[0]["sources"]) == set(shares)
     tokens = Tokens.load(tmp_path / "a")
     assert (tokens.documents, len(tokens.ids)) == (manifests[0]["documents"], manifests[0]["tokens"])
+    late = Tokens.load(tmp_path / "a" / LATE)
+    assert 5_000 <= len(late.ids) < 7_000
+    assert json.loads((tmp_path / "a" / LATE / "manifest.json").read_bytes())["sources"].keys() == {
+        "sums",
+        "grade school",
+    }
     # Of headings and of a prompt's own words nothing is learned, of all else everything.
     assert 0.5 < float(tokens.learned.float().mean()) < 1.0
 

@@ -5,8 +5,9 @@
 
 ``--from`` holds the sources, a folder or a ``.tar.xz`` each. ``--tokens`` counts millions; a share of them goes to each
 source by ``MIXTURE``, and short sources are read again. ``CORPUS`` then holds ``tokenizer.json``,
-``tokens.safetensors``, which training maps into memory, ``manifest.json``, and of what is not read the texts to teach
-on (`teaching.py`); with ``--tokens 0`` these alone. The same seed and the same files give the same bytes.
+``tokens.safetensors``, which training maps into memory, ``manifest.json``, the same in ``late`` for the steps in which
+the rate falls, and of what is not read the texts to teach on (`teaching.py`); with ``--tokens 0`` these alone. The same
+seed and the same files give the same bytes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import random
 import re
 import tarfile
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -40,7 +41,7 @@ from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, cut
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, school_problems
 from training_jobs.corpora.real_text.teaching import write_teaching
-from training_jobs.pretrain.rows import write_manifest
+from training_jobs.pretrain.rows import LATE, write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
 from training_jobs.records import Document
 from training_jobs.runner.progress import StageProgress
@@ -52,6 +53,14 @@ MIXTURE: Final = {
 }  # fmt: skip
 """The share of tokens of each source. ``headings`` and ``prompts`` show known texts in the loop's forms; ``world`` is
 what the generated world's base model reads."""
+LATE_MIXTURE: Final = {
+    "encyclopedia": 0.20, "news": 0.04, "stories": 0.01, "definitions": 0.02, "reading": 0.12, "trivia": 0.03,
+    "grade school": 0.10, "one step": 0.05, "problems": 0.10, "sums": 0.04, "exercises": 0.004, "countries": 0.02,
+    "dated": 0.002, "days": 0.02, "foreign": 0.05, "headings": 0.06, "prompts": 0.12, "world": 0.014,
+}  # fmt: skip
+"""The same of what is read last, while the learning rate falls: half as much prose, more of what tools are asked."""
+_LATE_SHARE: Final = 0.25
+"""So many tokens for one of those read first."""
 _VOCABULARY_CHARACTERS: Final = 20_000_000
 """Merges settle after so much text, of all sources by their shares."""
 _BATCH: Final = 2_000
@@ -168,15 +177,27 @@ def make(
     )
     save_tokenizer(tokenizer, out)
     encoder = Encoder(tokenizer, registry, seed)
+    texts = {source: corpus.texts(source) for source in MIXTURE}
+    first = _encode(encoder, texts, MIXTURE, tokens, out)
+    save_tokenizer(tokenizer, out / LATE)
+    late = _encode(encoder, texts, LATE_MIXTURE, _LATE_SHARE * tokens, out / LATE)
+    about = {"seed": seed, "vocabulary": tokenizer.get_vocab_size()}
+    write_manifest(out / LATE, about | late)
+    return write_manifest(out, about | first)
+
+
+def _encode(
+    encoder: Encoder, texts: Mapping[str, Iterator[CorpusText]], mixture: Mapping[str, float], tokens: float, out: Path
+) -> dict[str, Any]:
+    """Write the next texts of each source, so many ``tokens`` of all, and return what there are."""
     ids: list[np.ndarray[Any, Any]] = []
     learned: list[np.ndarray[Any, Any]] = []
     counts: dict[str, dict[str, int]] = {}
     with StageProgress("encode", int(tokens), 0, Console(stderr=True), unit="tokens") as progress:
-        for source, share in MIXTURE.items():
+        for source, share in mixture.items():
             counts[source] = {"texts": 0, "tokens": 0}
-            of_source = corpus.texts(source)
             while counts[source]["tokens"] < share * tokens:
-                encoded = encoder.encode(list(islice(of_source, _BATCH)))
+                encoded = encoder.encode(list(islice(texts[source], _BATCH)))
                 made = sum(len(row) for row, _ in encoded)
                 counts[source]["texts"] += len(encoded)
                 counts[source]["tokens"] += made
@@ -186,9 +207,7 @@ def make(
     starts = torch.tensor([0, *map(len, ids)]).cumsum(0)
     found = Tokens(torch.from_numpy(np.concatenate(ids)), torch.from_numpy(np.concatenate(learned)), starts)
     found.save(out)
-    return write_manifest(
-        out, {"seed": seed, "vocabulary": tokenizer.get_vocab_size(), **found.counts(), "sources": counts}
-    )
+    return {**found.counts(), "sources": counts}
 
 
 class Encoder:
