@@ -71,6 +71,8 @@ class ModelSettings(BaseModel):
     """An answer whose passages agree less with the question is none (`agreement.py`); 0: every answer is one."""
     marked: bool = False
     """Whether the reader is shown which words of a passage the question has too (`shown.py`)."""
+    sentences: int = Field(0, ge=0)
+    """Sentences of the passages that the reader reads, each by itself (`nearest.py`); 0: the passages whole."""
     files: dict[str, FileEntry] = {}
 
     @property
@@ -202,6 +204,7 @@ def _reader(
     return Reader(
         t5, tokenizer, max_tokens=settings.max_tokens, max_answer_tokens=settings.max_answer_tokens,
         marked=settings.marked,
+        sentences=settings.sentences,
     )  # fmt: skip
 
 

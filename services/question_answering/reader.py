@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F  # noqa: N812, the field's name for it
 
 from services.question_answering.formats import ANSWER_MARK
+from services.question_answering.nearest import nearest_sentences
 from services.question_answering.padding import padded, text_batches, tokens_per_pass
 from services.question_answering.passages import PagePassage
 from services.question_answering.shown import Shown, show
@@ -46,16 +47,19 @@ class Reader:
         max_tokens: tokens of one passage with its question; the rest of the passage is cut off.
         max_answer_tokens: tokens of an answer; a longer one is cut off.
         marked: whether the model has learned from passages in which the question's words are marked (`shown.py`).
+        sentences: how many sentences of the passages are read, each by itself (`nearest.py`); 0: the passages.
     """
 
     def __init__(
-        self, model: T5, tokenizer: Tokenizer, *, max_tokens: int, max_answer_tokens: int, marked: bool = False
-    ) -> None:
+        self, model: T5, tokenizer: Tokenizer, *, max_tokens: int, max_answer_tokens: int, marked: bool = False,
+        sentences: int = 0,
+    ) -> None:  # fmt: skip
         self._model = model
         self._tokenizer = tokenizer
         self._max_tokens = max_tokens
         self._max_answer_tokens = max_answer_tokens
         self._marked = marked
+        self._sentences = sentences
         self._open = int(tokenizer.token_to_id(ANSWER_MARK) or 0)
 
     @torch.inference_mode()
@@ -63,7 +67,7 @@ class Reader:
         """One answer a question, from the passages beside it; a question may have none and is then answered from what
         the model knows by itself, as Atlas' closed book does: from one empty passage."""
         shown = [
-            show(self._tokenizer, question, found, self._max_tokens, marked=self._marked)
+            show(self._tokenizer, question, self._read(question, found), self._max_tokens, marked=self._marked)
             for question, found in zip(questions, passages, strict=True)
         ]
         texts, counts = [text for row in shown for text in row], [len(row) for row in shown]
@@ -75,6 +79,9 @@ class Reader:
             self._copied([next(rows).ids for _ in range(count)], row[where])
             for row, where, count in zip(states, mask, counts, strict=True)
         ]
+
+    def _read(self, question: str, found: Sequence[PagePassage]) -> Sequence[PagePassage]:
+        return nearest_sentences(question, found, self._sentences) if self._sentences else found
 
     def _copied(self, texts: Sequence[Sequence[int]], states: Tensor) -> Answer:
         """The answer that stands in ``texts``, whose ``states`` (length, width) follow one another; none where the

@@ -14,16 +14,14 @@ from typing import Final
 
 from tokenizers import Encoding, Tokenizer
 
-from services.question_answering.agreement import FUNCTION_WORDS
 from services.question_answering.formats import PAD, gap_mark, prompt, reader_text
+from services.question_answering.nearest import stem, word_keys
 from services.question_answering.padding import encodings
 from services.question_answering.passages import PagePassage
 
 MARK: Final = gap_mark(1)
 """The token whose embedding marks a word."""
 _WORD: Final = re.compile(r"\w+")
-_STEM: Final = 5
-"""Words with the same first letters are one word: ``invented`` and ``invention``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,23 +47,19 @@ def show(
     marks if they shall be ``marked``, with the places of ``answer`` if there is one."""
     asked = prompt(question)
     texts = [reader_text(asked, passage) for passage in passages or (PagePassage("", "", ""),)]
-    keys = {_key(word) for word in _WORD.findall(question) if word.casefold() not in FUNCTION_WORDS}
+    keys = word_keys(question)
     mark, pad = (int(tokenizer.token_to_id(token) or 0) for token in (MARK, PAD))
     shown = []
     for text, encoding in zip(texts, encodings(tokenizer, texts, max_tokens), strict=True):
         marks = None
         if marked:
-            again = (found.span() for found in _WORD.finditer(text, len(asked)) if _key(found[0]) in keys)
+            again = (found.span() for found in _WORD.finditer(text, len(asked)) if stem(found[0]) in keys)
             marks = [pad] * len(encoding.ids)
             for token in (one for span in again for one in _tokens(encoding, *span)):
                 marks[token] = mark
         starts = _starts(encoding, text, answer, len(asked)) if answer else ()
         shown.append(Shown(encoding.ids, marks, tuple(starts)))
     return shown
-
-
-def _key(word: str) -> str:
-    return word.casefold()[:_STEM]
 
 
 def _starts(encoding: Encoding, text: str, answer: str, begin: int) -> Iterator[int]:

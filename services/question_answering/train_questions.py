@@ -1,4 +1,4 @@
-"""Real questions in a reader's training: found passages beside the one that answers, or without it."""
+"""Real questions in a reader's training: found sentences with one that answers, or without it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from services.question_answering.imagining import says
+from services.question_answering.nearest import nearest_sentences
 from services.question_answering.page_search import PageSearch
 from services.question_answering.passages import Found, PagePassage
 
 _TOGETHER: Final = 64
 """Questions that are searched for at once."""
+_KEPT: Final = 16
+"""Sentences of a question that are kept, more than are read: those that say the answer are left out at times."""
 _WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "facts": 3.0, "qamr": 0.7, "fairytales": 1.0, "selqa": 1.0}
 """How often a source's questions are drawn, against one another: most, what is asked as visitors ask; least, what has
 a machine's wording."""
@@ -24,17 +27,17 @@ a machine's wording."""
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """A question, the passages to answer it from, and the answer: empty where they do not say it."""
+    """A question, the sentences to answer it from, and the answer: empty where they do not say it."""
 
     question: str
     passages: tuple[PagePassage, ...]
     answer: str
 
 
-def find_passages(questions: Path, out: Path, address: str, k: int) -> Iterator[int]:
-    """Write the questions, one a line, with passages that say their answer (``gold``, none for a trivia question whose
-    answer was not found) and the ``others`` of the ``k`` found for them. Yields how many questions are done. What is
-    in ``out`` already stays.
+def find_sentences(questions: Path, out: Path, address: str, k: int) -> Iterator[int]:
+    """Write the questions, one a line, with the nearest sentences of the ``k`` passages found for each and of the one
+    that it was asked about. At least one says the answer; of a trivia question, whose passage is not known, none may.
+    Yields how many questions are done. What is in ``out`` already stays.
 
     Raises:
         NotReady: the search service at ``address`` cannot be asked.
@@ -48,7 +51,7 @@ def find_passages(questions: Path, out: Path, address: str, k: int) -> Iterator[
             asked = [json.loads(line) for line in lines[first : first + _TOGETHER]]
             found = runner.run(_find_all(search, [one["question"] for one in asked], k))
             for one, row in zip(asked, found, strict=True):
-                record = _with_passages(one, [hit.passage for hit in row])
+                record = _with_sentences(one, [hit.passage for hit in row])
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
             file.flush()
             yield first + len(asked)
@@ -72,23 +75,22 @@ def _whole_lines(path: Path) -> int:
     return count
 
 
-def _with_passages(asked: dict[str, Any], found: Sequence[PagePassage]) -> dict[str, Any]:
-    answers = asked["answers"]
+def _with_sentences(asked: dict[str, Any], found: Sequence[PagePassage]) -> dict[str, Any]:
+    question, answers = asked["question"], asked["answers"]
+    own = []
     if "text" in asked:
-        own = asked["page"]
-        gold = [PagePassage(own, asked["title"], asked["text"])]
-        others = [one for one in found if one.id.rpartition("-")[0] != own]
+        own = [PagePassage(asked["page"], asked["title"], asked["text"])]
+        found = [*(one for one in found if one.id.rpartition("-")[0] != asked["page"]), *own]
     else:
-        answers = [one for one in answers if not says(asked["question"].casefold(), one.casefold())]
-        gold = [one for one in found if _says_any(one, answers)]
-        others = [one for one in found if one not in gold]
-        answers = [one for one in answers if gold and says(gold[0].text, one)]
+        answers = [one for one in answers if not says(question.casefold(), one.casefold())]
+    sentences = nearest_sentences(question, found, _KEPT)
+    if not any(_says_any(one, answers) for one in sentences):
+        sentences += [one for one in nearest_sentences(question, own, _KEPT) if _says_any(one, answers)][:1] or own
     return {
         "source": asked["source"],
-        "question": asked["question"],
+        "question": question,
         "answers": answers,
-        "gold": [one.record() for one in gold],
-        "others": [one.record() for one in others],
+        "sentences": [one.record() for one in sentences],
     }
 
 
@@ -97,11 +99,11 @@ def _says_any(passage: PagePassage, answers: Sequence[str]) -> bool:
 
 
 class RealQuestions:
-    """Lessons from what `find_passages` wrote.
+    """Lessons from what `find_sentences` wrote.
 
     Args:
         path: the file; it stays on disk.
-        most: passages of a lesson, at most.
+        most: sentences of a lesson, at most.
 
     Raises:
         OSError: it cannot be read.
@@ -115,7 +117,7 @@ class RealQuestions:
             start = 0
             for line in lines:
                 record = json.loads(line)
-                if record["gold"]:
+                if any(_says_any(one, record["answers"]) for one in _sentences(record)):
                     self._starts.append(start)
                     weights.append(_WEIGHTS[record["source"]])
                 start += len(line)
@@ -127,19 +129,27 @@ class RealQuestions:
         return len(self._starts)
 
     def drawn(self, rng: random.Random, *, most: int, without: float = 0.0) -> Lesson:
-        """The lesson of a question drawn by its source, with ``most`` passages; ``without`` is the share of those whose
-        answer no passage says."""
+        """The lesson of a question drawn by its source, with ``most`` sentences; a share ``without`` of the lessons
+        do not say the answer."""
         [number] = rng.choices(range(len(self)), cum_weights=self._weights)
         return self.lesson(number, answered=rng.random() >= without, most=most)
 
     def lesson(self, number: int, *, answered: bool, most: int | None = None) -> Lesson:
-        """The lesson of a question: its passages say the answer, or they do not."""
+        """The lesson of a question: its sentences say the answer, or they do not."""
         with self._path.open("rb") as lines:
             lines.seek(self._starts[number])
             record = json.loads(lines.readline())
-        gold, others = ([PagePassage.of_record(one) for one in record[name]] for name in ("gold", "others"))
         most, answers = most or self._most, record["answers"]
-        shown = gold[:1] + others if answered else [one for one in others if not _says_any(one, answers)]
-        if not gold[0].heading:  # or a passage without a heading would be known by that
+        sentences = _sentences(record)
+        saying = [one for one in sentences if _says_any(one, answers)]
+        shown = (sentences if answered else [one for one in sentences if one not in saying])[:most]
+        if answered and not any(one in shown for one in saying):
+            shown[-1] = saying[0]
+        if not all(one.heading for one in saying):  # or a sentence without a heading would be known by that
             shown = [replace(one, heading="") for one in shown]
-        return Lesson(record["question"], tuple(shown[:most]), answers[0] if answered else "")
+        said = next((one for one in answers if any(says(text.text, one) for text in shown)), "") if answered else ""
+        return Lesson(record["question"], tuple(shown), said)
+
+
+def _sentences(record: dict[str, Any]) -> list[PagePassage]:
+    return [PagePassage.of_record(one) for one in record["sentences"]]

@@ -1,5 +1,5 @@
-"""Trains a reader on real text: first to fill gaps, then on real questions, each with the passage that answers it, then
-with several found passages, some of which do not say the answer: it writes nothing to them.
+"""Trains a reader on real text: first to fill gaps, then on real questions, each with a sentence that answers it, then
+with several found sentences, which do not always say the answer: it writes nothing to them.
 
     python -m services.question_answering.train_reader --corpus CORPUS --questions READING --search ADDRESS --out RUN
 
@@ -39,6 +39,8 @@ from services.question_answering import vocabulary
 from services.question_answering.checkpoint import READER, ModelSettings, Precision, write_part, write_settings
 from services.question_answering.copying import start_as_copier
 from services.question_answering.formats import PAD, normalised, prompt, reader_text, target
+from services.question_answering.imagining import says
+from services.question_answering.nearest import nearest_sentences
 from services.question_answering.padding import encoded
 from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Reader
@@ -46,13 +48,11 @@ from services.question_answering.shown import Shown, show
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.train_gaps import MOST_GAPS, CorpusTexts, completion, with_gaps
 from services.question_answering.train_loss import written_loss
-from services.question_answering.train_questions import Lesson, RealQuestions, find_passages
+from services.question_answering.train_questions import Lesson, RealQuestions, find_sentences
 from services.question_answering.training_schedule import Schedule
 
 logger = logging.getLogger(__name__)
 
-_FOUND: Final = 8
-"""Passages that are asked of the search for a question: more than are read, since some are its own page."""
 _VOCABULARY_TEXTS: Final = 30_000
 _MAX_ANSWER_TOKENS: Final = 24
 _BATCH_EXAMINED: Final = 16
@@ -63,9 +63,9 @@ _LENGTH: Final = frozenset({"answering_steps", "examined", "examine_every", "che
 @dataclass(frozen=True, slots=True)
 class ReaderRecipe:
     """What a run is: ``gap_steps`` of ``gap_batch`` texts, ``gaps`` of them with gaps and the others sentences to
-    complete, then ``answering_steps`` of questions: first ``single_steps`` of ``single_batch``, each with the one
-    passage that answers it, then of ``answering_batch`` with several. In both parts the rate falls. Weights and their
-    updates are float32, whatever the ``precision`` of the products."""
+    complete, then ``answering_steps`` of questions: first ``single_steps`` of ``single_batch``, each with one sentence
+    that answers it, then of ``answering_batch`` with several. In both parts the rate falls. Weights and their updates
+    are float32, whatever the ``precision`` of the products."""
 
     seed: int = 0
     vocabulary: int = 8_192
@@ -75,18 +75,21 @@ class ReaderRecipe:
     encoder_layers: int = 6
     decoder_layers: int = 3
     max_tokens: int = 256
-    passages: int = 5
-    without_answer: float = 0.2
-    """Of the questions with several passages, the share whose passages do not say the answer."""
-    gap_steps: int = 3_000
+    passages: int = 20
+    """Found for a question."""
+    sentences: int = 8
+    """Of them read."""
+    without_answer: float = 0.25
+    """Of the questions with several sentences, the share that none of them answers."""
+    gap_steps: int = 2_500
     gap_batch: int = 32
     gaps: float = 0.3
-    answering_steps: int = 6_500
-    single_steps: int = 4_000
-    single_batch: int = 32
+    answering_steps: int = 5_000
+    single_steps: int = 2_000
+    single_batch: int = 64
     completed: float = 0.25
-    """Of the lessons with one passage, the share that are sentences to complete."""
-    answering_batch: int = 16
+    """Of the lessons with one sentence, the share that are sentences to complete."""
+    answering_batch: int = 32
     rate: float = 1e-3
     optimizer: Optimizing = "muon"
     precision: Precision = "bfloat16"
@@ -110,7 +113,7 @@ class ReaderRecipe:
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """Shares of the questions examined: answered rightly and declined where a passage says the answer, and declined
+    """Shares of the questions examined: answered rightly and declined where a sentence says the answer, and declined
     where none does."""
 
     right: float
@@ -138,12 +141,12 @@ class ReaderTraining:
     @cached_property
     def questions(self) -> RealQuestions:
         """What is learned from after the gaps: until then they need not be there."""
-        return RealQuestions(self.out / "questions.jsonl", most=self.recipe.passages)
+        return RealQuestions(self.out / "questions.jsonl", most=self.recipe.sentences)
 
     @cached_property
     def held_out(self) -> RealQuestions:
         """What is asked now and then."""
-        return RealQuestions(self.out / "held-out.jsonl", most=self.recipe.passages)
+        return RealQuestions(self.out / "held-out.jsonl", most=self.recipe.sentences)
 
     def train(self, *, stop_after: int | None = None) -> None:
         """Train (or go on training), at most to step ``stop_after``, and write the model into ``out/model``.
@@ -208,6 +211,7 @@ class ReaderTraining:
             max_tokens=self.recipe.max_tokens,
             max_answer_tokens=_MAX_ANSWER_TOKENS,
             marked=True,
+            sentences=self.recipe.sentences,
         )
         write_settings(folder, settings)
 
@@ -224,22 +228,27 @@ class ReaderTraining:
             return written_loss(self.model, self.tokenizer, shown, written, max_tokens=recipe.max_tokens)
 
     def _gaps(self, rng: random.Random) -> tuple[list[Shown], str]:
-        sentences = self.texts.passage(rng)
-        if rng.random() >= self.recipe.gaps and (found := completion(sentences, rng)):
-            sentence, rest, name = found
-            return self._answered(Lesson(sentence, (PagePassage("", "", rest),), name))
-        text, filled = with_gaps(" ".join(sentences), rng)
+        if rng.random() >= self.recipe.gaps and (found := self._completion(rng)):
+            return self._answered(found)
+        text, filled = with_gaps(" ".join(self.texts.passage(rng)), rng)
         [ids] = encoded(self.tokenizer, [text], self.recipe.max_tokens)
         return [Shown(ids, [self.model.config.pad_id] * len(ids))], filled
 
+    def _completion(self, rng: random.Random) -> Lesson | None:
+        """A sentence to complete from the others of its text, read as found ones are."""
+        if (found := completion(self.texts.passage(rng), rng)) is None:
+            return None
+        sentence, rest, name = found
+        read = nearest_sentences(sentence, [PagePassage("", "", rest)], self.recipe.sentences)
+        return Lesson(sentence, tuple(read), name) if any(says(one.text, name) for one in read) else None
+
     def _single(self, rng: random.Random) -> Lesson:
-        if rng.random() < self.recipe.completed and (found := completion(self.texts.passage(rng), rng)):
-            sentence, rest, name = found
-            return Lesson(sentence, (PagePassage("", "", rest),), name)
+        if rng.random() < self.recipe.completed and (found := self._completion(rng)):
+            return found
         return self.questions.drawn(rng, most=1)
 
     def _several(self, rng: random.Random) -> Lesson:
-        most, without = rng.randint(2, self.recipe.passages), self.recipe.without_answer
+        most, without = rng.randint(2, self.recipe.sentences), self.recipe.without_answer
         return self.questions.drawn(rng, most=most, without=without)
 
     def _answered(self, lesson: Lesson) -> tuple[list[Shown], str]:
@@ -275,8 +284,9 @@ def _vocabulary_texts(recipe: ReaderRecipe, texts: CorpusTexts) -> Iterator[str]
         yield reader_text(prompt(sentences[0]), PagePassage("", "", " ".join(sentences)))
 
 
-def prepare(questions: Path, address: str, out: Path) -> None:
-    """Find passages for all questions in ``questions`` and write them into ``out``; goes on where it was.
+def prepare(questions: Path, address: str, out: Path, passages: int) -> None:
+    """Find ``passages`` for each question in ``questions`` and write their nearest sentences into ``out``; goes on
+    where it was.
 
     Raises:
         NotReady: the search service cannot be asked.
@@ -285,10 +295,10 @@ def prepare(questions: Path, address: str, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name in ("questions.jsonl", "held-out.jsonl"):
         done = 0
-        for done in find_passages(questions / name, out / name, address, _FOUND):
+        for done in find_sentences(questions / name, out / name, address, passages):
             if done % 1_024 == 0:
-                logger.info("%s: passages found for %d", name, done)
-        logger.info("%s: passages found for %d", name, done)
+                logger.info("%s: sentences found for %d", name, done)
+        logger.info("%s: sentences found for %d", name, done)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -299,7 +309,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--corpus", type=Path, required=True, help="a base model's corpus of real text")
-    parser.add_argument("--questions", type=Path, help="questions to find passages for first")
+    parser.add_argument("--questions", type=Path, help="questions to find sentences for first")
     parser.add_argument("--search", help="address of the search service to find them with")
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoints, losses, model/")
     parser.add_argument("--stop-after", type=int, help="end after this step, with the learning rates of a full run")
@@ -318,9 +328,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if threads:
         torch.set_num_threads(threads)
     try:
+        recipe = ReaderRecipe(**options)
         if questions is not None:
-            prepare(questions, search, out)
-        ReaderTraining(out, ReaderRecipe(**options), corpus).train(stop_after=stop_after)
+            prepare(questions, search, out, recipe.passages)
+        ReaderTraining(out, recipe, corpus).train(stop_after=stop_after)
     except (ValueError, OSError, NotReady) as error:
         parser.exit(1, f"question_answering: {error}\n")
     sys.stdout.write(f"model: {out / 'model'}\n")

@@ -1,6 +1,6 @@
 """Wikipedia search: the best snippet for a query, by BM25 over a Lucene index of KILT pages (section 3 of the paper).
 
-- ``sentences.py``, ``passages.py``: a page becomes passages of about a hundred words
+- ``passages.py``: a page becomes passages of about a hundred words
 - ``extracted.py``: what WikiExtractor writes, read as KILT's pages
 - ``cutting.py``, ``lucene_index.py``, ``progress.py``: pages become passages, passages a Lucene index, with all cores
 - ``index.py``, ``manifest.py``: all of that as one command; an index is on disk whole or not at all

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import Any, Final
 
 from services.pages import Item, cut_page
-from services.wiki_search.sentences import split_sentences
+from services.sentences import split_sentences
 
 PASSAGE_WORDS: Final = 100
 """A passage is closed before the sentence that would take it beyond this many words."""

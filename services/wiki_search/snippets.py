@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final, Literal
 
-from services.wiki_search.sentences import split_sentences
+from services.sentences import split_sentences
 
 DEFAULT_CHARS: Final = 200
 WHOLE_TIMES: Final = 2

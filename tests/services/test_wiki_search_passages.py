@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.pages import MalformedPageError
+from services.sentences import split_sentences
 from services.wiki_search.lucene import indexed_document, stored_passage, without_accents
 from services.wiki_search.passages import Passage, split_page
-from services.wiki_search.sentences import split_sentences
 
 
 def page(*lines: str, title: str = "Oslo", page_id: str = "7") -> dict[str, Any]:

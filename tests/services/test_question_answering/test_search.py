@@ -17,7 +17,7 @@ from services.base.wire import VERSION_HEADER
 from services.question_answering.checkpoint import RETRIEVER, load_reader, write_settings
 from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.evaluate_reader import Shares, ask, shares
-from services.question_answering.train_questions import RealQuestions, find_passages
+from services.question_answering.train_questions import RealQuestions, find_sentences
 from tests.services.real_services import RunningService
 from tests.services.test_question_answering.tiny import write_model
 from tests.support.serving import serving
@@ -106,20 +106,22 @@ def test_passages_are_found_for_questions_and_a_killed_search_goes_on(
     ]  # fmt: skip
     (tmp_path / "asked.jsonl").write_text("".join(json.dumps(one) + "\n" for one in asked))
     out = tmp_path / "found.jsonl"
-    assert list(find_passages(tmp_path / "asked.jsonl", out, wiki_search.url, 5)) == [3]
+    assert list(find_sentences(tmp_path / "asked.jsonl", out, wiki_search.url, 5)) == [3]
     whole = out.read_text()
     out.write_text(whole[:-100])
-    assert list(find_passages(tmp_path / "asked.jsonl", out, wiki_search.url, 5)) == [3]
+    assert list(find_sentences(tmp_path / "asked.jsonl", out, wiki_search.url, 5)) == [3]
     assert out.read_text() == whole
-    assert list(find_passages(tmp_path / "asked.jsonl", out, "http://127.0.0.1:9", 5)) == []
+    assert list(find_sentences(tmp_path / "asked.jsonl", out, "http://127.0.0.1:9", 5)) == []
 
-    first, second, third = (json.loads(line) for line in whole.splitlines())
-    assert first["gold"] == [{"id": "mine", "title": "Ljubljana", "text": "It is 272,220."}]
-    assert len(first["others"]) == 5
-    assert second["answers"] == ["Slovenia"]
-    assert all("Slovenia" in one["text"] for one in second["gold"])
-    assert third["gold"] == []
-    assert len(RealQuestions(out, most=4)) == 2
+    first, second, _ = (json.loads(line) for line in whole.splitlines())
+    assert {"id": "mine", "title": "Ljubljana", "text": "It is 272,220."} in first["sentences"]
+    assert 5 < len(first["sentences"]) <= 17
+    assert any("Slovenia" in one["text"] for one in second["sentences"])
+    questions = RealQuestions(out, most=4)
+    assert [questions.lesson(number, answered=True).answer for number in range(len(questions))] == [
+        "272,220",
+        "Slovenia",
+    ]
 
 
 def search_stub(answer: dict[str, str]) -> Starlette:

@@ -28,7 +28,7 @@ SENTENCES = (
 )
 SMALL = ReaderRecipe(
     vocabulary=400, width=32, inner_width=32, head_width=16, encoder_layers=1, decoder_layers=1, max_tokens=64,
-    passages=3, gap_steps=4, gap_batch=4, answering_steps=4, single_steps=2, single_batch=4, answering_batch=4,
+    sentences=3, gap_steps=4, gap_batch=4, answering_steps=4, single_steps=2, single_batch=4, answering_batch=4,
     examined=2, examine_every=4, precision="float32",
 )  # fmt: skip
 
@@ -40,12 +40,11 @@ def passage(number: int, text: str) -> dict[str, str]:
 def write_questions(path: Path) -> Path:
     records = [
         {"source": "squad", "question": f"Who built tower {n}?", "answers": [f"Mason {n}"],
-         "gold": [passage(n, f"Tower {n} was built by Mason {n}.")],
-         "others": [passage(n + 1, f"Tower {n + 1} is old."), passage(n + 2, f"Mason {n} was born in Korvin."),
-                    passage(n + 3, "Towers are high.")]}
+         "sentences": [passage(n + 1, f"Tower {n + 1} is old."), passage(n + 2, f"Mason {n} was born in Korvin."),
+                       passage(n + 3, "Towers are high."), passage(n, f"Tower {n} was built by Mason {n}.")]}
         for n in range(10, 20)
     ]  # fmt: skip
-    records.append({"source": "trivia", "question": "Who?", "answers": ["No one"], "gold": [], "others": []})
+    records.append({"source": "trivia", "question": "Who?", "answers": ["No one"], "sentences": []})
     path.write_text("".join(json.dumps(one) + "\n" for one in records))
     return path
 
@@ -111,9 +110,10 @@ def test_lessons_say_their_answer_or_decline(tmp_path: Path) -> None:
     assert len(questions) == 10
     told, declined = (questions.lesson(0, answered=answered) for answered in (True, False))
     assert (told.question, told.answer) == ("Who built tower 10?", "Mason 10")
-    assert [one.heading for one in told.passages] == ["Page 10", "Page 11", "Page 12"]
+    assert [one.heading for one in told.passages] == ["Page 11", "Page 12", "Page 13"]
     assert declined.answer == ""
     assert [one.heading for one in declined.passages] == ["Page 11", "Page 13"]
+    assert [one.heading for one in questions.lesson(0, answered=True, most=1).passages] == ["Page 12"]
     rng = random.Random(0)
     drawn = [questions.drawn(rng, most=2, without=0.25) for _ in range(400)]
     assert 70 < sum(not one.answer for one in drawn) < 130
@@ -123,7 +123,7 @@ def test_lessons_say_their_answer_or_decline(tmp_path: Path) -> None:
 def test_a_passage_without_a_heading_is_not_known_by_that(tmp_path: Path) -> None:
     gold = [{"id": "1", "title": "", "text": "Ada."}]
     others = [passage(2, "Ben.")]
-    record = {"source": "tydi", "question": "Who?", "answers": ["Ada"], "gold": gold, "others": others}
+    record = {"source": "tydi", "question": "Who?", "answers": ["Ada"], "sentences": others + gold}
     (tmp_path / "questions.jsonl").write_text(json.dumps(record) + "\n")
     lesson = RealQuestions(tmp_path / "questions.jsonl", most=3).lesson(0, answered=True)
     assert [one.heading for one in lesson.passages] == ["", ""]
