@@ -235,6 +235,7 @@ class _Plan:
         numbers = _options(
             steps=self.setting.pretrain_steps, peak_rate=self.setting.pretrain_rate,
             warmup=self.setting.pretrain_warmup, cooldown=self.setting.pretrain_cooldown,
+            optimizer=self.setting.pretrain_optimizer,
             positions=self.setting.positions, precision=self.setting.precision, seed=self.setting.seed,
         )  # fmt: skip
         return Step(

@@ -112,6 +112,7 @@ class Setting:
     pretrain_rate: Annotated[float, "learning rate of pretraining"] = 3e-3
     pretrain_warmup: Annotated[int, "steps in which it rises"] = 200
     pretrain_cooldown: Annotated[float, "last share of the steps, in which it falls"] = 0.2
+    pretrain_optimizer: Annotated[str, "of its layers' matrices: adamw or muon"] = "adamw"
     positions: Annotated[int, "longest text of a base model, in tokens"] = 1_024
     precision: Annotated[str, "of the products in training: bfloat16 or float32"] = "bfloat16"
 
@@ -178,6 +179,7 @@ class Setting:
         for name, known in (
             ("precision", ("bfloat16", "float32")),
             ("calls_precision", ("bfloat16", "float32")),
+            ("pretrain_optimizer", ("adamw", "muon")),
             ("finetune_schedule", get_args(Schedule)),
             ("without_result", get_args(WithoutResult)),
             ("prompts", get_args(Prompts)),
@@ -233,10 +235,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
     _REAL: Setting(
         sizes=("64x2", "128x4", "256x6"),
-        pretrain_steps=24_000,
-        pretrain_rate=2e-3,
-        pretrain_warmup=300,
-        pretrain_cooldown=0.25,
+        pretrain_steps=6_000,
+        pretrain_rate=4e-3,
+        pretrain_warmup=200,
+        pretrain_cooldown=0.3,
+        pretrain_optimizer="muon",
         temperature=0.5,
         tau=("0.5", "WikiSearch=1.0", "QA=1.0"),
         without_result="closed",
