@@ -40,8 +40,8 @@ logger = logging.getLogger(__name__)
 CHECKPOINT = "translation-small"
 REAL: Final = TranslationRecipe(
     vocabulary=12_000, width=320, feed_forward=1_280, heads=5, encoder_layers=6, decoder_layers=2,
-    dropout=0.1, label_smoothing=0.1, steps=30_000, batch_tokens=4_096, lexicon_share=0.12, phrase_share=0.08,
-    temperature=2.0, plain_share=0.1, rate=1e-3, warmup_steps=2_000, cooldown_steps=4_000,
+    dropout=0.1, label_smoothing=0.1, steps=6_000, batch_tokens=8_192, lexicon_share=0.12, phrase_share=0.08,
+    temperature=2.0, plain_share=0.1, rate=2e-3, warmup_steps=200, cooldown_steps=2_400, optimizer="muon",
     precision="bfloat16",
 )  # fmt: skip
 """What is trained on real pairs: 15 million weights."""

@@ -80,13 +80,13 @@ class TranslationRecipe:
     """Of products: in bfloat16, where a processor has units for it, a step takes half the time."""
 
     def rate_at(self, step: int) -> float:
-        """The learning rate: a linear rise, then half a cosine down to nothing; or, with ``cooldown_steps``, an inverse
-        square root whose last steps fall to nothing in a line, so that a run's end may be chosen while it runs."""
+        """The learning rate: a linear rise, then half a cosine down to nothing; or, with ``cooldown_steps``, always the
+        same until the last steps, in which it falls to nothing in a line, so that a run's end may be chosen while it
+        runs."""
         if step < self.warmup_steps:
             return self.rate * (step + 1) / self.warmup_steps
         if self.cooldown_steps:
-            left = min(1.0, (self.steps - step) / self.cooldown_steps)
-            return self.rate * math.sqrt(self.warmup_steps / (step + 1)) * left
+            return self.rate * min(1.0, (self.steps - step) / self.cooldown_steps)
         done = (step - self.warmup_steps) / max(1, self.steps - self.warmup_steps)
         return self.rate * 0.5 * (1 + math.cos(math.pi * done))
 

@@ -131,7 +131,7 @@ def test_a_pool_draws_each_language_by_its_share_and_fills_its_batches(tokenizer
 
 def test_the_rate_falls_at_the_end_that_was_chosen() -> None:
     short, long = replace(recipe(), steps=100), replace(recipe(), steps=200)
-    assert short.rate_at(50) == long.rate_at(50) > long.rate_at(150) > long.rate_at(199) > long.rate_at(200) == 0
+    assert short.rate_at(50) == long.rate_at(50) == long.rate_at(150) > long.rate_at(199) > long.rate_at(200) == 0
     assert short.rate_at(100) == 0
 
 
