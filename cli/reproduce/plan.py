@@ -258,7 +258,8 @@ class _Plan:
         options = _options(
             language_id=LANGUAGE_ID, tools=tools, run=folder.path, model=teacher or model.base, seed=setting.seed,
             chunk=setting.chunk, calls_per_position=setting.calls_per_position, before_words=setting.before_words,
-            temperature=setting.temperature, given_inputs=setting.given_inputs, strict=setting.strict,
+            temperature=setting.temperature, most_positions=setting.most_positions,
+            most_samples=setting.most_samples, given_inputs=setting.given_inputs, strict=setting.strict,
             without_result=setting.without_result, tau=tau, precision=setting.calls_precision,
         )  # fmt: skip
         return Step(

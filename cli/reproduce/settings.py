@@ -121,6 +121,8 @@ class Setting:
     held_out_documents: Annotated[int, "plain texts that decide which checkpoint of a finetuning is the best"] = 1_000
     chunk: Annotated[int, "documents that are annotated and scored in one go; what a kill loses"] = 64
     temperature: Annotated[float, "of the sampled calls; lower, fewer and more alike"] = 1.0
+    most_positions: Annotated[int, "places of a text where calls are sampled; a tool's k, if it is less"] = 20
+    most_samples: Annotated[int, "calls sampled there; a tool's m, if it is less"] = 10
     tau: Annotated[tuple[str, ...], "nats that a call must gain, or TOOL=NATS"] = (
         "0.5",
         "Calculator=1.0",
@@ -241,6 +243,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         pretrain_cooldown=0.3,
         pretrain_optimizer="muon",
         temperature=0.5,
+        most_positions=5,
+        most_samples=5,
         tau=("0.5", "WikiSearch=1.0", "QA=1.0"),
         without_result="closed",
         calls_precision="bfloat16",

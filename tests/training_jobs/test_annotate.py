@@ -151,6 +151,17 @@ class TestDocuments:
         by_place = inputs_by_position(anywhere)
         assert all(by_place[place] == inputs for place, inputs in inputs_by_position(words).items())
 
+    def test_fewer_samples_are_the_likeliest_positions_first_samples(self) -> None:
+        text = "One is 1. Two is 2. Three is 3. Four is 4."
+        low = CALLS.model_copy(update={"sampling_threshold": 0.0, "max_positions": 6, "max_samples": 6})
+        [all_] = self.annotator(low).annotate([Document("1", text)], seed=0)
+        [fewer] = self.annotator(low, most_positions=2, most_samples=1).annotate([Document("1", text)], seed=0)
+        by_place = inputs_by_position(all_)
+        assert len(fewer.candidates) <= 2
+        assert all(by_place[place][0] == inputs[0] for place, inputs in inputs_by_position(fewer).items())
+        [more] = self.annotator(low, most_positions=50, most_samples=50).annotate([Document("1", text)], seed=0)
+        assert more == all_
+
     def test_no_position_above_the_threshold(self) -> None:
         [one] = self.annotator(CALLS.model_copy(update={"sampling_threshold": 0.999})).annotate(
             [Document("1", "One is 1.")], seed=0

@@ -37,6 +37,8 @@ class AnnotateSettings:
     before_words: bool = setting(
         False, "calls only where a word begins, for a vocabulary of very short tokens (the bundled models')"
     )
+    most_positions: int | None = setting(None, "sample at fewer positions of a text than the tools' k", kind=positive)
+    most_samples: int | None = setting(None, "sample fewer calls at a position than the tools' m", kind=positive)
     seed: int = setting(0, "of the samples; the same seed gives the same bytes")
 
     def __post_init__(self) -> None:
@@ -67,6 +69,8 @@ class Annotator:
         self._settings, self._earlier_calls = settings or AnnotateSettings(), earlier_calls
         self._model = as_bulk(model, tokenizer)
         self._tokenizer, self._tool = tokenizer, tool
+        self._positions = min(tool.max_positions, self._settings.most_positions or tool.max_positions)
+        self._samples = min(tool.max_samples, self._settings.most_samples or tool.max_samples)
         opening = opening_id(tokenizer)
         if opening is None:
             raise ValueError(f"the vocabulary writes {OPEN!r} with several tokens; annotating needs one")
@@ -128,7 +132,7 @@ class Annotator:
             for position, _ in likely[number]
         ]
         streams = [
-            [self._stream(seed, document, position, number) for number in range(self._tool.max_samples)]
+            [self._stream(seed, document, position, number) for number in range(self._samples)]
             for (document, _), positions in zip(batch, likely, strict=True)
             for position, _ in positions
         ]
@@ -147,10 +151,9 @@ class Annotator:
 
     def _likeliest(self, positions: Sequence[Position], logprobs: Sequence[float]) -> list[tuple[Position, float]]:
         """The positions to sample at, in order, each with its ``p_i``."""
-        tool = self._tool
         scored = [(position, math.exp(logprobs[position.place])) for position in positions]
-        above = [one for one in scored if one[1] > tool.sampling_threshold]
-        best = sorted(above, key=lambda one: -one[1])[: tool.max_positions]  # of equals the earlier
+        above = [one for one in scored if one[1] > self._tool.sampling_threshold]
+        best = sorted(above, key=lambda one: -one[1])[: self._positions]  # of equals the earlier
         return sorted(best, key=lambda one: one[0].place)
 
     def _inputs(self, samples: Sequence[bytes], dropped: Counter[str], wrote: dict[str, str]) -> list[str]:
