@@ -274,6 +274,17 @@ def test_texts_to_teach_on_are_divided(tmp_path: Path) -> None:
     ).read_bytes()
 
 
+def test_of_little_prose_half_is_held_out(tmp_path: Path) -> None:
+    def documents(source: str) -> Iterator[Document]:
+        return (Document(f"{source}/{number}", f"Text {number}. More.") for number in range(4))
+
+    write_teaching(documents, 30, tmp_path)
+    assert len(list(records_in(tmp_path / PLAIN, Plain))) == 4
+    assert {one.id for one in records_in(tmp_path / HELD_OUT, Document)} == {
+        f"{source}/{number}" for source in ("news", "stories") for number in (1, 3)
+    }
+
+
 def test_a_number_of_texts_below_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folders = [str(word) for name in ("from", "exams", "pairs", "out") for word in (f"--{name}", tmp_path)]
     with pytest.raises(SystemExit):

@@ -58,9 +58,11 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
             folder = RunFolder(out / f"round-{round_ + 1}")
             for tool in tools:
                 _write(folder.target("corpus", tool), (one for of_source in drawn for one in of_source[round_::ROUNDS]))
-    prose = [one for source in _PROSE for one in islice(sources[source], texts // len(_PROSE))]
-    _write(out / PLAIN, (Plain(one.id, (_beginning(one.text),)) for one in prose))
-    _write(out / HELD_OUT, (one for source in _PROSE for one in islice(sources[source], texts)))
+    # A source may have few texts that no base model reads: half of them are for each.
+    prose = [list(islice(sources[source], 2 * texts)) for source in _PROSE]
+    plain = [one for of_source in prose for one in of_source[::2][: texts // len(_PROSE)]]
+    _write(out / PLAIN, (Plain(one.id, (_beginning(one.text),)) for one in plain))
+    _write(out / HELD_OUT, (one for of_source in prose for one in of_source[1::2][:texts]))
 
 
 def _beginning(text: str) -> str:
