@@ -10,11 +10,11 @@ from language_model.causal_attention import causal_attention
 @pytest.mark.parametrize("tokens", [1, 7, 128, 300])
 def test_attention_by_bands_is_attention(tokens: int) -> None:
     torch.manual_seed(0)
-    inputs = [torch.randn(2, tokens, 3, 8).transpose(1, 2).requires_grad_() for _ in range(3)]
+    queries, keys, values = inputs = [torch.randn(2, tokens, 3, 8).transpose(1, 2).requires_grad_() for _ in range(3)]
     weight = torch.randn(2, 3, tokens, 8)
-    expected = F.scaled_dot_product_attention(*inputs, is_causal=True)
+    expected = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
     with torch.autocast("cpu", torch.bfloat16):
-        found = causal_attention(*inputs)
+        found = causal_attention(queries, keys, values)
     assert found.dtype == torch.bfloat16
     pairs = zip(
         [found, *torch.autograd.grad((found * weight).sum(), inputs)],
@@ -26,5 +26,6 @@ def test_attention_by_bands_is_attention(tokens: int) -> None:
 
 
 def test_without_autocast_it_is_torchs_own() -> None:
-    inputs = [torch.randn(1, 2, 200, 8) for _ in range(3)]
-    assert torch.equal(causal_attention(*inputs), F.scaled_dot_product_attention(*inputs, is_causal=True))
+    queries, keys, values = (torch.randn(1, 2, 200, 8) for _ in range(3))
+    expected = F.scaled_dot_product_attention(queries, keys, values, is_causal=True)
+    assert torch.equal(causal_attention(queries, keys, values), expected)
