@@ -1,7 +1,7 @@
 """What changes a model's weights in training: AdamW, or Muon for its layers' matrices and AdamW for the rest.
 
 Muon (Jordan et al., 2024) makes each matrix's update orthogonal, so that no few directions take all of it: a small
-model needs fewer steps, each a tenth longer (docs/decisions/030-muon.md).
+model needs fewer steps, each somewhat longer (docs/decisions/030-muon.md).
 """
 
 from __future__ import annotations

@@ -93,6 +93,8 @@ class TrainingRun:
                     f"{self._folder} holds a run of another recipe ({', '.join(changed)} differ): "
                     "name another folder, or remove it"
                 )
+            if "optimizers" not in state:
+                raise ValueError(f"{saved} was written by an older version: name another folder, or remove it")
             self._model.load_state_dict(state.pop("model"))
             for optimizer, saved_state in zip(self._optimizers, state.pop("optimizers"), strict=True):
                 optimizer.load_state_dict(saved_state)
