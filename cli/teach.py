@@ -128,7 +128,9 @@ class Teaching:
             )
             return
         corpus = folder.file("corpus", name)
-        asked: tuple[Argument, ...] = ("--run", self.run, "--model", self.base, "--tools", name, "--before-words")
+        asked: tuple[Argument, ...] = (
+            "--run", self.run, "--model", self.base, "--tools", name, "--before-words", "--given-inputs"
+        )  # fmt: skip
         yield Step(
             "corpus",
             "read the texts",
@@ -157,7 +159,7 @@ class Teaching:
             "keep the calls that help",
             "training_jobs.filter",
             ("--run", folder.path, "--tools", self.tool.name, "--model", self.base, "--tau", self.options.tau,
-             "--given-inputs", "--without-result", "closed"),
+             "--without-result", "closed"),
             (folder.file("filter", self.tool.name),),
             how=_workers(),
         )  # fmt: skip

@@ -20,6 +20,7 @@ from tests.training_jobs.calling_models import CALLS, QUOTED, WITHOUT_INPUT, cal
 from toolformer.tools import Tool
 from training_jobs.annotate import AnnotateSettings, Annotator
 from training_jobs.annotate.annotator import NOT_READ
+from training_jobs.annotate.given_numbers import is_given
 from training_jobs.annotate.prompted import prompted
 from training_jobs.annotate.sampled import SampledCalls
 from training_jobs.records import Annotated, Document
@@ -84,6 +85,42 @@ def test_a_position_is_the_same_place_in_tokens_and_in_characters(text: str, roo
         assert plain_way.decode(copied, tokenizer) in {f" {text[: at.offset]}", text[: at.offset]}
     assert asked.positions[0].offset == 0
     assert len({at.position for at in asked.positions}) == len(asked.positions)
+
+
+@pytest.mark.parametrize(
+    ("before", "asked", "whole", "given"),
+    [
+        ("Of 1,200 tickets 35.5 were", "1200 - 35.5", False, True),
+        ("Of 1,200 tickets", "1200 - 35.5", False, False),
+        ("Of 12 tickets", "2 + 12", False, False),
+        ("Half of 386 is", "386 / 2", False, True),
+        ("A dozen boxes of seventeen are", "12 * 17", False, True),
+        ("What is 15% of 80?", "80 * 15 / 100", False, True),
+        ("Fourteen weeks have", "14 * 7", False, True),
+        ("In March it cost", "12 * 17", False, False),
+        ("In Rome", "What is Rome?", False, True),
+        ("In 1900", "What came after 1901?", False, False),
+        ("In Rome", "Where is Ostia?", False, False),
+        ("The river of rome is", "river Rome's", False, True),
+        ("He said mot juste, or", " mot juste ", True, True),
+        ("Nothing", "mot jouste", True, False),
+    ],
+)
+def test_what_a_call_asks_with_may_be_given(before: str, asked: str, whole: bool, given: bool) -> None:
+    assert is_given(before, asked, whole=whole) == given
+
+
+def test_calls_whose_inputs_are_not_given_are_dropped() -> None:
+    tokenizer = small_tokenizer()
+    model, documents = calling_model(tokenizer, 1), [Document("d", "A 1 1 1")]
+    free, strict = (
+        Annotator(model, tokenizer, CALLS, AnnotateSettings(given_inputs=given)).annotate(documents)[0]
+        for given in (False, True)
+    )
+    before = documents[0].text
+    kept = [one for one in free.candidates if is_given(before[: one.offset], one.input, whole=False)]
+    assert list(strict.candidates) == kept
+    assert 0 < strict.dropped["input not given"] >= len(free.candidates) - len(kept) > 0
 
 
 def test_nothing_fits() -> None:

@@ -7,6 +7,7 @@ import random
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Final
 
 from language_model.bulk.interface import Place, SamplingRule, batches_by_length
 from language_model.bulk.loading import AnyModel, as_bulk
@@ -14,6 +15,7 @@ from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import OPEN, opening_id
 from toolformer.calls_in_text import call_spans, encode_with_calls
 from toolformer.tools import Tool, ToolRegistry
+from training_jobs.annotate.given_numbers import is_given
 from training_jobs.annotate.prompted import Position, PromptedDocument, begins_word, prompted
 from training_jobs.annotate.sampled import REPEATED, SampledCalls
 from training_jobs.records import Annotated, Candidate, Document
@@ -21,6 +23,8 @@ from training_jobs.settings import positive, setting
 
 NOT_READ = "tokens beyond the model's length"
 """Not a reason to drop a call: how much of the text's end the model had no room for."""
+NOT_GIVEN: Final = "input not given"
+"""What the call asks with is not in the text before it, and that was required."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,9 @@ class AnnotateSettings:
     begin_of_text: bool = setting(False, "put the model's begin-of-text token before the prompt")
     before_words: bool = setting(
         False, "calls only where a word begins, for a vocabulary of very short tokens (the bundled models')"
+    )
+    given_inputs: bool = setting(
+        False, "only calls whose numbers and names (MT's: whole inputs) stand in the text before them (`is_given`)"
     )
     most_positions: int | None = setting(None, "sample at fewer positions of a text than the tools' k", kind=positive)
     most_samples: int | None = setting(None, "sample fewer calls at a position than the tools' m", kind=positive)
@@ -144,7 +151,7 @@ class Annotator:
             wrote: dict[str, str] = {}
             candidates: list[Candidate] = []
             for position, probability in positions:
-                for input_ in self._inputs(next(written), dropped, wrote):
+                for input_ in self._inputs(next(written), document.text[: position.offset], dropped, wrote):
                     candidates.append(Candidate(position.position, position.offset, probability, input_))  # noqa: PERF401
             annotated.append(Annotated(document, self._tool.name, tuple(candidates), dict(dropped), wrote))
         return annotated
@@ -156,12 +163,14 @@ class Annotator:
         best = sorted(above, key=lambda one: -one[1])[: self._positions]  # of equals the earlier
         return sorted(best, key=lambda one: one[0].place)
 
-    def _inputs(self, samples: Sequence[bytes], dropped: Counter[str], wrote: dict[str, str]) -> list[str]:
-        """The different inputs that were sampled at one position; what is dropped is counted in ``dropped``, and the
-        first of each reason is in ``wrote``."""
+    def _inputs(self, samples: Sequence[bytes], before: str, dropped: Counter[str], wrote: dict[str, str]) -> list[str]:
+        """The different inputs that were sampled at one position, behind ``before``; what is dropped is counted in
+        ``dropped``, and the first of each reason is in ``wrote``."""
         inputs: list[str] = []
         for written in samples:
             input_, reason = self._calls.read(written)
+            if input_ is not None and not self._fits(input_, before):
+                input_, reason = None, NOT_GIVEN
             if input_ is None:
                 dropped[reason] += 1
                 wrote.setdefault(reason, written.decode("utf-8", errors="replace"))
@@ -170,6 +179,9 @@ class Annotator:
             else:
                 inputs.append(input_)
         return inputs
+
+    def _fits(self, asked: str, before: str) -> bool:
+        return not self._settings.given_inputs or is_given(before, asked, whole=self._tool.input_from_before)
 
     def _stream(self, seed: int, document: Document, position: Position, number: int) -> random.Random:
         return random.Random(repr((seed, document.id, self._tool.name, position.position, number)))

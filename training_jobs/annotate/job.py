@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from toolformer.tools import Tool, ToolRegistry
-from training_jobs.annotate.annotator import NOT_READ, AnnotateSettings, Annotator
+from training_jobs.annotate.annotator import NOT_GIVEN, NOT_READ, AnnotateSettings, Annotator
 from training_jobs.annotate.sampled import MALFORMED, TOO_LONG, UNFINISHED
 from training_jobs.errors import StageError
 from training_jobs.model_choice import ModelChoice
@@ -23,7 +23,7 @@ CHUNK: Final = 64
 
 _OF_TOOL: Final = {
     "name", "quoted", "takes_input", "task", "demonstrations", "sampling_threshold", "max_positions", "max_samples",
-    "max_input_tokens",
+    "max_input_tokens", "input_from_before",
 }  # fmt: skip
 """The fields of a tool that decide which calls are proposed."""
 
@@ -49,6 +49,7 @@ KEEPING: Final = Keeping(
         "copying` tests whether it repeats what it reads); or proposals by a rule (docs/own-tool.md)",
         UNFINISHED: "a larger max_input_tokens in the tool's table, or demonstrations with shorter inputs",
         TOO_LONG: "a larger max_input_tokens in the tool's table, or demonstrations with shorter inputs",
+        NOT_GIVEN: "without --given-inputs",
         _UNLIKELY: "a smaller sampling_threshold in the tool's table (0 asks everywhere), or texts where it helps",
         "": "other demonstrations in the tool's table, or another base model",
     },

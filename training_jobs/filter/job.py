@@ -89,22 +89,17 @@ class JudgeJob:
 @dataclass(frozen=True, slots=True)
 class FilterSettings:
     """What a call must gain: ``tau_f + cost_weight * cost``. ``tau`` and ``cost``, by tool, are in place of the
-    registry's ``tau_f`` and cost; ``tau`` under the name ``""`` for those of all tools. ``given_inputs``: see
-    `Thresholds`."""
+    registry's ``tau_f`` and cost; ``tau`` under the name ``""`` for those of all tools."""
 
     tau: Mapping[str, float] = field(default_factory=dict)
     cost_weight: float = setting(0.0, "lambda: nats for each unit of a call's cost")
     cost: Mapping[str, float] = field(default_factory=dict)
-    given_inputs: bool = setting(
-        False,
-        "keep a call only if the numbers and names of its input (of MT's the whole input) stand in the text before it",
-    )
 
     def of(self, tool: Tool) -> Thresholds:
         """The thresholds of ``tool``."""
         priced = tool.model_copy(update={"cost": self.cost.get(tool.name, tool.cost)})
         tau = self.tau.get(tool.name, self.tau.get(""))
-        return Thresholds.of(priced, tau=tau, cost_weight=self.cost_weight, given_inputs=self.given_inputs)
+        return Thresholds.of(priced, tau=tau, cost_weight=self.cost_weight)
 
 
 def add_filter_settings(parser: argparse.ArgumentParser) -> None:
