@@ -125,6 +125,18 @@ def test_another_recipe_does_not_go_on_with_this_run(corpus: Path, tmp_path: Pat
         pretrain(corpus, tmp_path, replace(TINY, peak_rate=1e-3))
 
 
+def test_a_run_may_begin_with_a_models_weights(
+    corpus: Path, whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pretrain(corpus, tmp_path / "more", TINY, start=whole / "model")
+    assert losses(tmp_path / "more")[0] < losses(whole)[0] - 0.3
+    wider = ["--corpus", str(corpus), "--out", str(tmp_path / "wider"), "--steps", "2", "--start"]
+    for start, reason in ((whole / "model", "another shape"), (tmp_path / "none", "config.json")):
+        with pytest.raises(SystemExit):
+            main([*wider, str(start)])
+        assert reason in capsys.readouterr().err
+
+
 def test_a_missing_corpus_is_named_with_the_remedy(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--corpus", str(tmp_path / "none"), "--out", str(tmp_path / "run"), "--steps", "1"])

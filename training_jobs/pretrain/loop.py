@@ -28,7 +28,7 @@ from rich.console import Console
 from torch import Tensor
 
 from language_model import checkpoint
-from language_model.config import GPTJConfig
+from language_model.config import CheckpointError, GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.head_loss import head_loss
 from language_model.optimizers import Optimizing, optimizers
@@ -98,15 +98,18 @@ def pretrain(
     out: Path,
     recipe: PretrainRecipe,
     *,
+    start: Path | None = None,
     stop_after: int | None = None,
     device: str | torch.device = "cpu",
 ) -> GPTJ:
-    """Train (or go on training) in ``out`` and return the model, on the CPU; ``stop_after`` ends this process's part
-    after so many steps. ``device`` is where the work is done; a run may go on on another.
+    """Train (or go on training) in ``out`` and return the model, on the CPU. ``start`` is a model folder whose weights
+    a new run begins with; ``stop_after`` ends this process's part after so many steps; ``device`` is where the work is
+    done, and a run may go on on another.
 
     Raises:
         FileNotFoundError: if the corpus has not been made.
-        ValueError: if ``out`` holds a run of another recipe.
+        ValueError: if ``out`` holds a run of another recipe, or ``start`` a model of another shape.
+        CheckpointError: if ``start`` holds no model that can be loaded.
     """
     tokens = Tokens.load(corpus)
     late = Tokens.load(corpus / LATE) if recipe.cooldown < 1 and (corpus / LATE).exists() else None
@@ -117,7 +120,7 @@ def pretrain(
         n_head=recipe.heads, rotary_dim=recipe.rotary_dim, bos_token_id=0, eos_token_id=0,
     )  # fmt: skip
     device = torch.device(device)
-    model = GPTJ.from_config(config, seed=recipe.seed).to(device).train()
+    model = (GPTJ.from_config(config, seed=recipe.seed) if start is None else _begun(start, config)).to(device).train()
     changing = optimizers(model, recipe.optimizer, betas=_BETAS, weight_decay=recipe.weight_decay)
     run = TrainingRun(out, model, changing, recipe, rate=recipe.rate, clip=recipe.clip, length=_LENGTH)
     if not _same_so_far(PretrainRecipe(**run.before), recipe, run.step):
@@ -153,6 +156,16 @@ def pretrain(
     return model.eval()
 
 
+def _begun(folder: Path, config: GPTJConfig) -> GPTJ:
+    model = checkpoint.load(folder)
+    if model.config != config:
+        raise ValueError(
+            f"--start: {folder} holds a model of another shape ({model.config}): give its width, layers, "
+            "heads, rotary dimensions and positions, and a corpus of its vocabulary"
+        )
+    return model.requires_grad_(True)
+
+
 def _same_so_far(one: PretrainRecipe, other: PretrainRecipe, steps: int) -> bool:
     """Whether the first ``steps`` steps have the same rates, so that a run may still become longer or shorter."""
     return all(math.isclose(one.rate(step), other.rate(step), rel_tol=1e-12) for step in range(steps))
@@ -163,6 +176,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m training_jobs.pretrain", description="Train a small GPT-J.")
     parser.add_argument("--corpus", type=Path, required=True, help="directory with an encoded corpus")
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoint, loss.jsonl, model/")
+    parser.add_argument("--start", type=Path, help="model folder whose weights a new run begins with")
     add_settings(parser, PretrainRecipe)
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), help="where to train; on a GPU if there is one, by default"
@@ -175,7 +189,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     device = options.device or ("cuda" if has_gpu else "cpu")
     try:
-        pretrain(options.corpus, options.out, read_settings(PretrainRecipe, options), device=device)
-    except (FileNotFoundError, ValueError) as error:
+        pretrain(
+            options.corpus, options.out, read_settings(PretrainRecipe, options), start=options.start, device=device
+        )
+    except (FileNotFoundError, ValueError, CheckpointError) as error:
         parser.error(str(error))
     print(f"model: {options.out / 'model'}")
