@@ -6,14 +6,15 @@
 
 For each language of the bundled model: exact match and chrF of its translations, and how often the classifier names
 the language, on the same held-out phrases (`demo_world/phrases.py`). Then sentences a second one by one and in batches.
-With ``--exam``, the pairs that `train_pairs.py` held out: BLEU with its interval, and what is declined of the sentences
-and of the same with the letters of each word in another order, which no language has.
+With ``--exam``, the pairs that `train_pairs.py` held out and no training was watched on: BLEU with its interval, and
+what is declined of the sentences and of the same with the letters of each word in another order, which no language has.
 With ``--tatoeba``, a folder of ``tatoeba.xxx-eng.xxx`` files: how often the classifier names their language.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import re
 import sys
@@ -34,7 +35,7 @@ from services.translation.flores import LANGUAGES as NAMES
 from services.translation.labels import parse_language
 from services.translation.language_id import LanguageIdentifier
 from services.translation.model_folder import LANGUAGE_ID_NAME, UnusableModelError
-from services.translation.train_pairs import read
+from services.translation.train_pairs import read, watched
 from services.translation.train_sources import Pair
 from services.translation.translator import Segment, Translator
 
@@ -117,6 +118,15 @@ def share_declined(translator: Translator, texts: Sequence[tuple[str, str]]) -> 
     return sum(one.score < translator.manifest.min_score for one in made) / len(texts)
 
 
+def min_score(translator: Translator, pairs: Sequence[Pair], declined: float) -> float:
+    """The score, in hundredths, below which the share ``declined`` of the pairs' sentences lies when they are without
+    sense."""
+    rng = random.Random(SEED)
+    nonsense = [_segment(translator, without_sense(pair.text, rng), pair.language) for pair in pairs]
+    scores = sorted(one.score for one in translator.translate(nonsense))
+    return math.ceil(100 * scores[math.ceil(declined * len(scores)) - 1]) / 100
+
+
 def evaluate_pairs(translator: Translator, identifier: LanguageIdentifier, pairs: Sequence[Pair]) -> PairQuality:
     """Translates the pairs' sentences, all of one language, and as many without any sense."""
     made = translator.translate([_segment(translator, pair.text, pair.language) for pair in pairs])
@@ -181,11 +191,6 @@ def identified_in_tatoeba(identifier: LanguageIdentifier, folder: Path) -> dict[
     return counts
 
 
-def _unknown(path: Path) -> list[tuple[str, str]]:
-    lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
-    return [(language, text) for language, text in lines]
-
-
 def _segment(translator: Translator, text: str, language: str) -> Segment:
     [segment] = translator.segments(text, language)
     return segment
@@ -217,7 +222,9 @@ def _report_quality(translator: Translator, identifier: LanguageIdentifier, coun
 
 def _report_pairs(translator: Translator, identifier: LanguageIdentifier, path: Path) -> None:
     by_language: defaultdict[str, list[Pair]] = defaultdict(list)
-    for pair in read(path):
+    exam = read(path)
+    seen = {*watched(exam)}
+    for pair in (one for one in exam if one not in seen):
         by_language[pair.language].append(pair)
     rows = [["language", "pairs", "BLEU", "language named", "declined", "declined of nonsense"]]
     for language, pairs in sorted(by_language.items()):
@@ -245,7 +252,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--language-id", type=Path, help="a fastText file (default: the one in the model folder)")
     parser.add_argument("--tatoeba", type=Path, help="name the language of these files instead of the phrases'")
     parser.add_argument("--exam", type=Path, help="translate these pairs instead of the phrases")
-    parser.add_argument("--unknown", type=Path, help="texts the model does not know: a language, a tab, a text a line")
     parser.add_argument("--phrases", type=int, default=100, help="phrases a language (default: %(default)s)")
     parser.add_argument("--beam-size", type=int, help="default: what the model folder says")
     parser.add_argument("--threads", type=int, default=1, help="cores a batch uses (default: %(default)s)")
@@ -260,13 +266,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if options.exam is not None:
             _report_pairs(translator, identifier, options.exam)
             return
-        unknown = _unknown(options.unknown) if options.unknown else []
     except (UnusableModelError, OSError) as error:
         sys.exit(f"evaluate: {error}")
     _report_quality(translator, identifier, options.phrases, options.show)
-    if unknown:
-        share = share_declined(translator, unknown)
-        _say(f"\ndeclined of {len(unknown)} texts that the model does not know: {share:.1%}")
     speed = measure_throughput(translator, batch=16, count=384)
     _say(
         f"\none by one {speed.one_by_one:.0f} sentences/s, {speed.batch} at a time {speed.batched:.0f}: "

@@ -19,27 +19,25 @@ _MOST_TOKENS = 64
 
 
 class Exam:
-    """Greedy BLEU of the first ``count`` pairs of each language."""
+    """Greedy BLEU of ``pairs``, in all and of each language."""
 
-    def __init__(self, tokenizer: Tokenizer, pairs: Sequence[Pair], count: int) -> None:
+    def __init__(self, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> None:
         self._tokenizer = tokenizer
-        by_language: defaultdict[str, list[Pair]] = defaultdict(list)
-        for pair in pairs:
-            if len(by_language[pair.language[:3]]) < count:
-                by_language[pair.language[:3]].append(pair)
-        self._by_language = dict(sorted(by_language.items()))
+        self._pairs = pairs
 
     def __call__(self, model: M2M100ForConditionalGeneration) -> str:
         """One line: BLEU on all languages and on each."""
-        pairs = [pair for own in self._by_language.values() for pair in own]
-        made = dict(zip(pairs, self.translate(model, pairs), strict=True))
+        made = dict(zip(self._pairs, self.translate(model, self._pairs), strict=True))
+        by_language: defaultdict[str, list[Pair]] = defaultdict(list)
+        for pair in self._pairs:
+            by_language[pair.language[:3]].append(pair)
 
         def bleu(own: Sequence[Pair]) -> str:
             score = BLEU().corpus_score([made[pair] for pair in own], [[pair.english for pair in own]])
             return f"{score.score:.1f}"
 
-        each = ", ".join(f"{name} {bleu(own)}" for name, own in self._by_language.items())
-        return f"BLEU {bleu(pairs)} ({each})"
+        each = ", ".join(f"{name} {bleu(own)}" for name, own in by_language.items())
+        return f"BLEU {bleu(self._pairs)} ({each})"
 
     @torch.inference_mode()
     def translate(self, model: M2M100ForConditionalGeneration, pairs: Sequence[Pair]) -> list[str]:

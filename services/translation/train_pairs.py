@@ -17,7 +17,7 @@ import logging
 import re
 import sys
 import unicodedata
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,6 +36,7 @@ COUNTS_NAME: Final = "counts.json"
 HELD_OUT_PERCENT: Final = 3.0
 EXAM_PAIRS: Final = 1_000
 """The most pairs of one language in the exam."""
+WATCHED: Final = 20
 
 _SPLIT: Final = "translation pair"
 _MOST_CHARACTERS: Final = 400
@@ -107,6 +108,16 @@ def write(pairs: Pairs, out: Path) -> dict[str, object]:
         counts[Path(name).stem] = dict(sorted(by_group.items()))
     (out / COUNTS_NAME).write_text(json.dumps(counts, indent=2) + "\n", encoding="utf-8")
     return counts
+
+
+def watched(pairs: Sequence[Pair]) -> list[Pair]:
+    """The first `WATCHED` pairs of each language, all its scripts together: what a training is watched on and its
+    threshold chosen; reports are on the others."""
+    by_language: defaultdict[str, list[Pair]] = defaultdict(list)
+    for pair in pairs:
+        if len(by_language[pair.language[:3]]) < WATCHED:
+            by_language[pair.language[:3]].append(pair)
+    return [pair for _, own in sorted(by_language.items()) for pair in own]
 
 
 def read(path: Path) -> list[Pair]:

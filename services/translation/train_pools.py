@@ -15,43 +15,9 @@ from services.translation.flores import ENGLISH
 from services.translation.train_model import EOS, Row, TranslationRecipe, encode
 from services.translation.train_sources import Pair
 
-_POOL_BATCHES: Final = 8
-"""Batches of phrases drawn together and sorted by length, so that little is spent on padding."""
 _POOL_PAIRS: Final = 8_000
-"""Pairs drawn together, for the same reason."""
+"""Pairs drawn together and sorted by length, so that little is spent on padding."""
 _FINAL_MARKS: Final = ".!?。！？؟।¡¿"
-
-
-class PhrasePools:
-    """Phrases and names of the generated world, ``recipe.batch_phrases`` a batch."""
-
-    def __init__(self, recipe: TranslationRecipe, tokenizer: Tokenizer) -> None:
-        self._recipe = recipe
-        self._tokenizer = tokenizer
-        self._entries = {language: list(lexicon(language)) for language in LANGUAGES}
-
-    def batches(self, pool: int) -> list[list[Row]]:
-        """See `Pools`."""
-        size = self._recipe.batch_phrases
-        rng = random.Random(f"{self._recipe.seed}/{pool}")
-        phrases = self.draw(rng, _POOL_BATCHES * size)
-        phrases.sort(key=lambda phrase: len(phrase.text) + len(phrase.english))
-        rows = [_row(self._tokenizer, phrase.language, phrase.text, phrase.english) for phrase in phrases]
-        batches = [rows[start : start + size] for start in range(0, len(rows), size)]
-        rng.shuffle(batches)
-        return batches
-
-    def draw(self, rng: random.Random, count: int) -> list[Phrase]:
-        """``count`` phrases of the training side of the split."""
-        drawn = compositions(rng.randrange(1 << 62), held_out=False)
-        return [self._draw(rng, drawn) for _ in range(count)]
-
-    def _draw(self, rng: random.Random, drawn: Iterator[Any]) -> Phrase:
-        language = rng.choice(LANGUAGES)
-        if rng.random() < self._recipe.lexicon_share:
-            return rng.choice(self._entries[language])
-        phrase: Phrase = next(drawn).phrase(language)
-        return phrase
 
 
 class PairPools:
@@ -64,7 +30,7 @@ class PairPools:
     def __init__(self, recipe: TranslationRecipe, tokenizer: Tokenizer, pairs: Sequence[Pair]) -> None:
         self._recipe = recipe
         self._tokenizer = tokenizer
-        self._phrases = PhrasePools(recipe, tokenizer)
+        self._entries = {language: list(lexicon(language)) for language in LANGUAGES}
         self._phrase_count = round(_POOL_PAIRS * recipe.phrase_share)
         words = round(_POOL_PAIRS * recipe.lexicon_share)
         self._turns = [
@@ -77,7 +43,7 @@ class PairPools:
     def batches(self, pool: int) -> list[list[Row]]:
         """See `Pools`."""
         rng = random.Random(f"{self._recipe.seed}/{pool}")
-        drawn: list[Pair | Phrase] = [*self._phrases.draw(rng, self._phrase_count)]
+        drawn: list[Pair | Phrase] = [*self._drawn_phrases(rng)]
         for turn in self._turns:
             drawn += turn.draw(pool)
         texts = [self._typed(one.text, rng) for one in drawn]
@@ -94,6 +60,14 @@ class PairPools:
         batches = _cut(rows, self._recipe.batch_tokens)
         rng.shuffle(batches)
         return batches
+
+    def _drawn_phrases(self, rng: random.Random) -> Iterator[Phrase]:
+        """Of the training side of the split; as many of them are single names as pairs are single words."""
+        drawn = compositions(rng.randrange(1 << 62), held_out=False)
+        for _ in range(self._phrase_count):
+            language = rng.choice(LANGUAGES)
+            named = rng.random() < self._recipe.lexicon_share
+            yield rng.choice(self._entries[language]) if named else next(drawn).phrase(language)
 
     def _typed(self, text: str, rng: random.Random) -> str:
         if rng.random() >= self._recipe.plain_share:
@@ -143,10 +117,6 @@ def _cut(rows: Sequence[Row], tokens: int) -> list[list[Row]]:
             widest = width
         batches[-1].append(row)
     return batches
-
-
-def _row(tokenizer: Tokenizer, language: str, text: str, english: str) -> Row:
-    return encode(tokenizer, language, text), encode(tokenizer, ENGLISH, english)
 
 
 def _framed(tokenizer: Tokenizer, language: str, ids: list[int]) -> list[int]:

@@ -143,7 +143,7 @@ def test_a_run_that_was_broken_off_ends_as_if_it_had_not_been(
     broken.mkdir()
     torch.set_num_threads(1)
     pools = PairPools(recipe(), tokenizer, pairs)
-    exam = Exam(tokenizer, random.Random(0).sample(pairs, 4), 2)
+    exam = Exam(tokenizer, random.Random(0).sample(pairs, 4))
     expected = train_model(recipe(), tokenizer, whole, pools, examine=exam, examine_every=5).state_dict()
     train_model(replace(recipe(), steps=20), tokenizer, broken, pools, stop_after=3)
     resumed = train_model(recipe(), tokenizer, broken, pools, checkpoint_seconds=0).state_dict()

@@ -1,4 +1,4 @@
-"""The bundled models' job, in small: it learns, goes on after a kill as if there had been none, and its end serves."""
+"""The bundled model's job, in small: it learns, goes on after a kill as if there had been none, and its end serves."""
 
 import json
 import logging
@@ -18,21 +18,21 @@ from services.translation.evaluate import (
     evaluate_pairs,
     identified_in_tatoeba,
     measure_throughput,
+    min_score,
     without_sense,
 )
 from services.translation.flores import ENGLISH
 from services.translation.flores import LANGUAGES as NAMES
 from services.translation.language_id import LanguageIdentifier
-from services.translation.train_language_id import train_language_id
 from services.translation.train_model import EOS, TranslationRecipe, encode, save_checkpoint, train_model
-from services.translation.train_pools import PhrasePools
+from services.translation.train_pools import PairPools
 from services.translation.train_sources import Pair
 from services.translation.train_tokenizer import MASK, SPECIALS, phrase_texts, save_tokenizer, train_tokenizer
 from services.translation.translator import Translator
 
 RECIPE = TranslationRecipe(
     vocabulary=2_600, width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=1, positions=128,
-    steps=12, batch_phrases=8, warmup_steps=2,
+    steps=12, batch_tokens=400, warmup_steps=2, cooldown_steps=10, optimizer="adamw", precision="float32",
 )  # fmt: skip
 
 
@@ -46,6 +46,12 @@ def test_the_tokenizer_has_nllbs_layout(tokenizer: Tokenizer) -> None:
     size = tokenizer.get_vocab_size()
     last = [tokenizer.id_to_token(number) for number in range(size - len(NAMES) - 1, size)]
     assert last == [*NAMES, MASK]
+
+
+def pools(recipe: TranslationRecipe, tokenizer: Tokenizer) -> PairPools:
+    """Phrases of the generated world as pairs."""
+    drawn = [one for language in LANGUAGES for one in phrases(language, 40, 2, held_out=False)]
+    return PairPools(recipe, tokenizer, [Pair("sentence", one.language, one.text, one.english) for one in drawn])
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -70,10 +76,10 @@ def test_a_run_that_was_broken_off_ends_as_if_it_had_not_been(tokenizer: Tokeniz
     whole.mkdir()
     broken.mkdir()
     torch.set_num_threads(1)
-    pools = PhrasePools(RECIPE, tokenizer)
-    expected = train_model(RECIPE, tokenizer, whole, pools).state_dict()
-    train_model(RECIPE, tokenizer, broken, pools, stop_after=7)
-    resumed = train_model(RECIPE, tokenizer, broken, pools).state_dict()
+    drawn = pools(RECIPE, tokenizer)
+    expected = train_model(RECIPE, tokenizer, whole, drawn).state_dict()
+    train_model(RECIPE, tokenizer, broken, drawn, stop_after=7)
+    resumed = train_model(RECIPE, tokenizer, broken, drawn).state_dict()
     assert all(torch.equal(expected[name], resumed[name]) for name in expected)
 
 
@@ -81,7 +87,7 @@ def test_products_in_bfloat16_learn_as_well(tokenizer: Tokenizer, tmp_path: Path
     def losses(recipe: TranslationRecipe) -> list[float]:
         run = tmp_path / recipe.precision
         run.mkdir()
-        model = train_model(recipe, tokenizer, run, PhrasePools(recipe, tokenizer))
+        model = train_model(recipe, tokenizer, run, pools(recipe, tokenizer))
         assert {weight.dtype for weight in model.parameters()} == {torch.float32}
         return [json.loads(line)["loss"] for line in (run / "loss.jsonl").read_text().splitlines()]
 
@@ -89,10 +95,10 @@ def test_products_in_bfloat16_learn_as_well(tokenizer: Tokenizer, tmp_path: Path
 
 
 def test_a_run_of_another_recipe_is_not_gone_on_with(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    pools = PhrasePools(RECIPE, tokenizer)
-    train_model(RECIPE, tokenizer, tmp_path, pools, stop_after=1)
+    drawn = pools(RECIPE, tokenizer)
+    train_model(RECIPE, tokenizer, tmp_path, drawn, stop_after=1)
     with pytest.raises(ValueError, match="another recipe"):
-        train_model(replace(RECIPE, seed=1), tokenizer, tmp_path, pools)
+        train_model(replace(RECIPE, seed=1), tokenizer, tmp_path, drawn)
 
 
 @pytest.mark.slow
@@ -102,7 +108,7 @@ def test_the_loss_falls_and_the_model_serves(
     torch.set_num_threads(1)
     recipe = replace(RECIPE, steps=100, rate=1e-2)
     with caplog.at_level(logging.INFO):
-        model = train_model(recipe, tokenizer, tmp_path, PhrasePools(recipe, tokenizer))
+        model = train_model(recipe, tokenizer, tmp_path, pools(recipe, tokenizer))
     losses = [float(record.args[2]) for record in caplog.records if "loss" in record.msg]  # type: ignore[index,arg-type]
     assert losses[-1] < losses[0] - 0.5
 
@@ -116,7 +122,7 @@ def test_the_loss_falls_and_the_model_serves(
     quality = evaluate_language(translator, LanguageIdentifier(language_id), "deu_Latn", 4)
     assert 0 <= quality.exact <= 1
     assert 0 <= quality.chrf <= 100
-    assert quality.identified == 1
+    assert quality.identified > 0
     assert len(quality.wrong) == round((1 - quality.exact) * 4)
     pairs = [Pair("sentence", "deu_Latn", one.text, one.english) for one in phrases("deu_Latn", 6, 1, held_out=True)]
     found = evaluate_pairs(translator, LanguageIdentifier(language_id), pairs)
@@ -124,23 +130,9 @@ def test_the_loss_falls_and_the_model_serves(
     assert (found.pairs, found.identified) == (6, 1)
     assert 0 <= found.declined <= 1
     assert 0 <= found.nonsense_declined <= 1
+    assert 0 <= min_score(translator, pairs, 0.5) <= min_score(translator, pairs, 1.0) <= 1
     speed = measure_throughput(translator, batch=4, count=12)
     assert min(speed.one_by_one, speed.batched) > 0
-
-
-def test_a_small_classifier_learns_and_is_the_same_every_time(tmp_path: Path) -> None:
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        train_language_id(tmp_path / name / "lid.ftz", 0, compositions_=150, stories=30)
-    first, second = ((tmp_path / name / "lid.ftz").read_bytes() for name in ("one", "two"))
-    assert first == second
-    identifier = LanguageIdentifier(tmp_path / "one" / "lid.ftz")
-    named = [
-        identifier.detect(phrase.text).language == language
-        for language in LANGUAGES
-        for phrase in phrases(language, 20, 1, held_out=True)
-    ]
-    assert sum(named) / len(named) > 0.7
 
 
 def test_lines_of_files_named_like_tatoebas_are_counted(language_id: Path, tmp_path: Path) -> None:
