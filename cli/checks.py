@@ -210,10 +210,11 @@ def check_backend(environ: Mapping[str, str], checkout: Path) -> Iterator[Findin
 
 def check_index(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """The encyclopedia's index."""
-    folder, chosen = _index(environ, "wiki_search")
+    chosen = environ.get("TOOLFORMER_WIKI_SEARCH_INDEX")
+    folder = Path(chosen) if chosen else _data(environ) / "wiki_search" / "index"
     again = f"toolformer index wiki --index {folder}"
     if not chosen and not folder.exists():
-        yield _not_indexed("encyclopedia", folder)
+        yield Finding("encyclopedia", "ok", f"not indexed yet; the first start does it, in {folder}")
         return
     try:
         manifest = read_manifest(folder)
@@ -226,17 +227,16 @@ def check_index(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
 
 def check_questions(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
     """The passages and vectors of question answering."""
-    folder, chosen = _index(environ, "question_answering")
-    if search := environ.get("TOOLFORMER_QUESTION_ANSWERING_SEARCH"):
+    named = environ.get("TOOLFORMER_QUESTION_ANSWERING_INDEX")
+    if environ.get("TOOLFORMER_QUESTION_ANSWERING_SEARCH") or not named:
+        search = environ.get("TOOLFORMER_QUESTION_ANSWERING_SEARCH", "Wikipedia search")
         yield Finding("passages", "ok", f"found by {search}")
-    elif (folder / "index.json").is_file():
+    elif ((folder := Path(named)) / "index.json").is_file():
         remedy = f"remove {folder}; what made it makes it again"
         yield _with_digests(Finding("passages", "ok", f"indexed in {folder}"), folder, remedy)
-    elif chosen:
+    else:
         remedy = "name a finished index in TOOLFORMER_QUESTION_ANSWERING_INDEX"
         yield Finding("passages", "problem", f"{folder} is not a finished index", remedy)
-    else:
-        yield _not_indexed("passages", folder)
 
 
 def check_disk(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
@@ -282,16 +282,6 @@ CHECKS: Final[Mapping[str, Check]] = {
 
 def _data(environ: Mapping[str, str]) -> Path:
     return Path(environ.get("TOOLFORMER_DATA_DIR") or "var")
-
-
-def _index(environ: Mapping[str, str], service: str) -> tuple[Path, bool]:
-    """The folder of a service's index, and whether somebody chose it."""
-    chosen = environ.get(f"TOOLFORMER_{service.upper()}_INDEX")
-    return Path(chosen) if chosen else _data(environ) / service / "index", bool(chosen)
-
-
-def _not_indexed(name: str, folder: Path) -> Finding:
-    return Finding(name, "ok", f"not indexed yet; the first start does it, in {folder}")
 
 
 def _tokenizer_finding(folder: Path) -> Finding:
@@ -378,7 +368,7 @@ async def _ping(settings: CacheSettings) -> tuple[str, float]:
 
 
 def _atlas_finding(name: str, folder: Path) -> Finding:
-    """A retriever with its reader, whose settings list all files."""
+    """A reader, with a retriever or without, whose settings list all files."""
     remedy = "restore the folder from the repository"
     try:
         entries = json.loads((folder / _ATLAS).read_text())["files"]
@@ -389,7 +379,7 @@ def _atlas_finding(name: str, folder: Path) -> Finding:
         return Finding(name, "problem", f"cannot be read: {error}", remedy)
     if torn:
         return Finding(name, "problem", f"not of the size that {_ATLAS} gives: {_some(torn)}", remedy)
-    whole = Finding(name, "ok", f"retriever and reader for question answering, {sum(listed.values()) / 1e6:.1f} MB")
+    whole = Finding(name, "ok", f"question answering, {sum(listed.values()) / 1e6:.1f} MB")
     return _with_digests(whole, folder, remedy, digests)
 
 

@@ -35,6 +35,10 @@ GATEWAY_PORT: Final = 8080
 DEFAULT_URL: Final = f"http://127.0.0.1:{GATEWAY_PORT}"
 """Where the gateway is unless somebody moved it."""
 _GRPC_PORT: Final = "TOOLFORMER_GATEWAY_GRPC_PORT"
+_INSTEAD_OF_SEARCH: Final = (
+    "TOOLFORMER_QUESTION_ANSWERING_INDEX", "TOOLFORMER_QUESTION_ANSWERING_SEARCH", "TOOLFORMER_TOOL_WIKISEARCH_URL",
+)  # fmt: skip
+"""Where question answering's passages come from, if not from a search beside it."""
 MAX_THREADS: Final = 8
 """Threads for the gateway's matrix products; more than this gains nothing on a small model."""
 
@@ -94,7 +98,8 @@ def service_components(
 
     Args:
         registry: the tools in use.
-        chosen: names of services or tools, in any case; ``None`` for every tool of the registry that is one of the
+        chosen: names of services or tools, in any case (beside question answering, Wikipedia search, which the bundled
+            reader reads from, is started too); ``None`` for every tool of the registry that is one of the
             project's own, that nobody moved to another address and that is not among ``left_out``.
         environ: the process's environment.
 
@@ -105,7 +110,10 @@ def service_components(
         missing = left_out(registry)
         tools = [tool for tool in registry if is_ours(tool) and tool.name not in missing]
     else:
-        tools = [registry.get(name) for name in dict.fromkeys(_startable(name, registry) for name in chosen)]
+        names = dict.fromkeys(_startable(name, registry) for name in chosen)
+        if "QA" in names and "WikiSearch" in registry and not any(map(environ.get, _INSTEAD_OF_SEARCH)):
+            names |= {"WikiSearch": None}
+        tools = [registry.get(name) for name in names]
     components = [_service_component(tool, environ) for tool in tools]
     search = next((one for one in components if one.name == SERVICES["WikiSearch"]), None)
     if search is None:

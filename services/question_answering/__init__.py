@@ -7,6 +7,7 @@
   a service that is asked instead
 - ``weights.py``, ``checkpoint.py``: a model on disk; ``published.py``, ``convert.py``: Atlas' own files made into one
 - ``engine.py``, ``app.py``: the above as a tool service that merges calls into batches
-- ``vocabulary.py``, ``training_data.py``, ``copying.py``, ``train.py``, ``evaluate.py``: a small model of one's own
-- ``train_reader.py``, ``train_gaps.py``, ``train_questions.py``, ``train_loss.py``: a reader that learns from real text
+- ``nearest.py``, ``shown.py``: for a reader of sentences, the nearest of what was found, and their words that are asked
+- ``vocabulary.py``, ``copying.py``, ``train_gaps.py``, ``train_questions.py``, ``train_loss.py``, ``train.py``,
+  ``evaluate.py``: such a reader learns from real text
 """

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from services.base import ConfigurationError, ServiceInfo, create_app, read_settings
 from services.question_answering.checkpoint import ModelError
 from services.question_answering.checkpoint import read_settings as read_model_settings
-from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
+from services.question_answering.engine import NO_INDEX, QuestionAnsweringEngine, QuestionAnsweringSettings
 from services.question_answering.index_folder import UnusablePassagesError, read_manifest
 from toolformer.http_api import ApiError, UnicodeText, documented_errors
 
@@ -47,7 +47,6 @@ class AnswerWithPassages(BaseModel):
     question: str
     answer: str
     score: float = Field(description="How sure the reader is: the geometric mean of its tokens' probabilities.")
-    agreement: float = Field(description="Share of the question's words that the best passage says.")
     passages: list[UsedPassage] = Field(description="Best first.")
 
 
@@ -72,7 +71,6 @@ def _router(engine: QuestionAnsweringEngine) -> APIRouter:
             question=question,
             answer=answered.answer,
             score=round(answered.score, 4),
-            agreement=round(answered.agreement, 4),
             passages=[
                 UsedPassage(
                     id=one.passage.id, title=one.passage.heading, text=one.passage.text, score=round(one.score, 4)
@@ -106,8 +104,10 @@ def _require_model_and_index(settings: QuestionAnsweringSettings) -> None:
     except ModelError as error:
         remedy = "services/question_answering/README.md says how to convert or train one"
         raise ConfigurationError(f"TOOLFORMER_QUESTION_ANSWERING_MODEL: {error}; {remedy}") from error
-    if settings.searched is None and settings.index is not None:
+    if settings.searched is None:
         try:
+            if settings.index is None:
+                raise UnusablePassagesError(NO_INDEX)
             read_manifest(settings.index)
         except UnusablePassagesError as error:
             raise ConfigurationError(f"TOOLFORMER_QUESTION_ANSWERING_INDEX: {error}") from error

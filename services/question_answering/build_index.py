@@ -3,8 +3,7 @@
     python -m services.question_answering.build_index --model MODEL --index INDEX --pages pages.jsonl
 
 Sources: ``--pages`` is a file of KILT pages (cut into passages here), ``--passages`` one of Atlas' passage files, each
-JSON lines; ``--pages bundled`` is the project's own encyclopedia. It may be killed at any moment and started again with
-the same command.
+JSON lines. It may be killed at any moment and started again with the same command.
 """
 
 from __future__ import annotations
@@ -44,7 +43,6 @@ from services.question_answering.passages import (
 )
 from toolformer.model_files.digests import file_digest
 
-BUNDLED: Final = "bundled"
 BLOCK_PASSAGES: Final = 8_192
 
 logger = logging.getLogger(__name__)
@@ -68,20 +66,17 @@ class Source:
     """Where passages come from.
 
     Args:
-        pages: a file of KILT pages, or `BUNDLED`.
-        passages: a file of Atlas' passages; one of the two is given.
+        path: a file of JSON lines.
+        pages: whether they are KILT pages; else they are Atlas' passages.
     """
 
-    def __init__(self, *, pages: str | None = None, passages: Path | None = None) -> None:
-        self._pages = pages
-        self._passages = passages
+    def __init__(self, path: Path, *, pages: bool) -> None:
+        self._path, self._pages = path, pages
 
     def name(self, passage_words: int) -> str:
         """A text that changes when the passages would."""
-        if self._pages == BUNDLED:
-            return f"{BUNDLED}, cut at {passage_words} words: {bundled_pages.fingerprint()[:16]}"
-        path = self._passages or Path(self._pages or "")
-        return f"{path.name}, {file_digest(path)}" + (f", cut at {passage_words} words" if self._pages else "")
+        cut = f", cut at {passage_words} words" if self._pages else ""
+        return f"{self._path.name}, {file_digest(self._path)}{cut}"
 
     def read(self, passage_words: int) -> Iterator[PagePassage]:
         """The passages in order.
@@ -89,13 +84,7 @@ class Source:
         Raises:
             VectorIndexError: a line is not what it should be; the message names it.
         """
-        if self._pages == BUNDLED:
-            from services.question_answering.training_data import bundled_passages
-
-            yield from bundled_passages(passage_words)
-            return
-        path = self._passages or Path(self._pages or "")
-        with path.open("rb") as lines:
+        with self._path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
                 if not line.strip():
                     continue
@@ -108,7 +97,7 @@ class Source:
                     else:
                         yield PagePassage.of_record(record)
                 except ValueError as error:
-                    raise VectorIndexError(f"line {number} of {path.name} cannot be used: {error}") from error
+                    raise VectorIndexError(f"line {number} of {self._path.name} cannot be used: {error}") from error
 
 
 def _ensure_locked(index: Path, model: Model, source: Source, kind: Kind, show_progress: bool) -> IndexManifest:
@@ -179,7 +168,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--model", type=Path, required=True, help="folder of the model whose retriever embeds")
     parser.add_argument("--index", type=Path, required=True, help="folder of the index")
     chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--pages", help="file of KILT pages as JSON lines, or 'bundled'")
+    chosen.add_argument("--pages", type=Path, help="file of KILT pages as JSON lines")
     chosen.add_argument("--passages", type=Path, help="file of Atlas' passages as JSON lines: id, title, section, text")
     parser.add_argument("--kind", choices=KINDS, default="exact", help="what is searched (default: exact)")
     parser.add_argument("--device", default="cpu", help="where to embed: cpu (the default), cuda")
@@ -189,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _build(options: argparse.Namespace) -> IndexManifest:
     model = load_model(options.model, device=options.device, with_reader=False)
-    source = Source(pages=options.pages, passages=options.passages)
+    source = Source(options.pages or options.passages, pages=options.pages is not None)
     return ensure_index(options.index, model, source, options.kind, show_progress=sys.stderr.isatty())
 
 

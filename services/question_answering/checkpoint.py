@@ -55,7 +55,7 @@ class FileEntry(BaseModel):
 class ModelSettings(BaseModel):
     """What a model was trained with, and the files it consists of."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True)  # unknown fields are an earlier version's
 
     format: Literal[1] = FORMAT
     origin: str
@@ -67,8 +67,8 @@ class ModelSettings(BaseModel):
     max_answer_tokens: int = Field(ge=1)
     passage_words: int = Field(100, ge=1)
     """Words at which pages are cut into passages for this model."""
-    min_agreement: float = Field(0.0, ge=0.0, le=1.0)
-    """An answer whose passages agree less with the question is none (`agreement.py`); 0: every answer is one."""
+    min_score: float = Field(0.0, ge=0.0, le=1.0)
+    """An answer that the reader is less sure of is none."""
     marked: bool = False
     """Whether the reader is shown which words of a passage the question has too (`shown.py`)."""
     sentences: int = Field(0, ge=0)

@@ -11,11 +11,9 @@ from typing import Any, Final
 
 import torch
 from pydantic import Field
-from pydantic_settings import BaseSettings
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from services.base import Call, CannotStart, InBatches, ToolFailure, fingerprint
-from services.bundled_pages import build_beside
-from services.question_answering.agreement import agreement
 from services.question_answering.checkpoint import (
     RETRIEVER,
     Model,
@@ -35,16 +33,19 @@ from toolformer.model_files.home import BUNDLED_MODELS
 BUNDLED_MODEL: Final = BUNDLED_MODELS / "question_answering"
 MAX_BATCH: Final = 32
 """Questions that are read together."""
+NO_INDEX: Final = "the model has a retriever: name a finished index of it, or a search service in _SEARCH"
 
 logger = logging.getLogger(__name__)
 
 
 class QuestionAnsweringSettings(BaseSettings):
-    """``TOOLFORMER_QUESTION_ANSWERING_MODEL``, ``_INDEX``, ``_DEVICE``, ... and ``TOOLFORMER_DATA_DIR``."""
+    """``TOOLFORMER_QUESTION_ANSWERING_MODEL``, ``_INDEX``, ``_DEVICE``, ..."""
+
+    model_config = SettingsConfigDict(env_ignore_empty=True)  # the compose file passes on what nobody has set
 
     model: Path = BUNDLED_MODEL
     index: Path | None = None
-    """A finished index; without one the bundled encyclopedia is embedded under the data folder, once."""
+    """A finished index of a model that has a retriever."""
     search: str | None = Field(None, pattern=r"^https?://\S+$")
     """Address of a Wikipedia search service whose passages are read; retriever and index are then not used."""
     wikisearch_url: str = Field(
@@ -62,13 +63,10 @@ class QuestionAnsweringSettings(BaseSettings):
     """Cells that an approximate index looks into."""
     refine: int = Field(DEFAULT_REFINE, ge=1, le=1_000)
     """How many times as many candidates an approximate index scores exactly."""
-    min_score: float = Field(0.0, ge=0.0, le=1.0)
-    """An answer that the reader is less sure of is none."""
-    min_agreement: float | None = Field(None, ge=0.0, le=1.0)
-    """Below this an answer is none; by default what the model's folder says."""
+    min_score: float | None = Field(None, ge=0.0, le=1.0)
+    """An answer that the reader is less sure of is none; by default what the model's folder says."""
     wait_ms: float = Field(5.0, ge=0.0, le=1_000.0)
     """How long a lone call waits for others."""
-    data_dir: Path = Field(Path("var"), validation_alias="TOOLFORMER_DATA_DIR")
 
     @property
     def searched(self) -> str | None:
@@ -86,12 +84,10 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """An answer, the reader's confidence in it, how far its passages agree with the question (`agreement.py`; both 0 to
-    1), and those passages, best first."""
+    """An answer, the reader's confidence in it (0 to 1), and the passages it was read from, best first."""
 
     answer: str
     score: float
-    agreement: float
     found: tuple[Found, ...]
 
 
@@ -101,24 +97,17 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
     def __init__(self, settings: QuestionAnsweringSettings) -> None:
         super().__init__(max_batch=MAX_BATCH, wait_s=settings.wait_ms / 1_000)
         self._settings = settings
-        self._index_folder = settings.index or settings.data_dir / "question_answering" / "index"
-        self._min_agreement = 0.0
+        self._min_score = 0.0
         self._passages = settings.passages or 0
         self._own_version = ""
         self._search = None if settings.searched is None else PageSearch(settings.searched)
 
     async def start(self) -> None:
-        """Builds the bundled index where no other is named, and loads model and index; or loads the reader, and waits
-        until the search service is ready.
+        """Loads model and index; or loads the reader, and waits until the search service is ready.
 
         Raises:
             CannotStart: the model cannot be loaded, or there is no finished index of this model.
         """
-        if self._search is None and self._settings.index is None:
-            folders = ("--model", str(self._settings.model), "--index", str(self._index_folder))
-            module = "services.question_answering.build_index"
-            if status := await build_beside(module, "--pages", "bundled", *folders):
-                raise CannotStart(f"the bundled index could not be made (exit status {status}); the reason is above")
         await super().start()
         if self._search is not None:
             await self._search.wait()
@@ -140,17 +129,14 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
             about, reader, found = self._reader_and_passages()
         except (ModelError, UnusablePassagesError) as error:
             raise CannotStart(str(error)) from error
-        asked = settings.min_agreement
-        self._min_agreement = about.min_agreement if asked is None else asked
+        self._min_score = about.min_score if settings.min_score is None else settings.min_score
 
         def answered(asked: Sequence[Asked]) -> list[Answered]:
             questions, rows = [one.question for one in asked], found(asked)
             passages = [[one.passage for one in row] for row in rows]
             return [
-                Answered(answer.text, answer.score, agreement(question, read), tuple(row))
-                for question, answer, read, row in zip(
-                    questions, reader.answer(questions, passages), passages, rows, strict=True
-                )
+                Answered(answer.text, answer.score, tuple(row))
+                for answer, row in zip(reader.answer(questions, passages), rows, strict=True)
             ]
 
         return answered
@@ -162,26 +148,28 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
 
         Raises:
             ModelError: see `load_model`.
-            UnusablePassagesError: see `open_index`.
+            UnusablePassagesError: see `open_index`; or no index is named.
         """
         settings = self._settings
-        how = settings.model_dump(exclude={"model", "index", "data_dir", "wait_ms", "wikisearch_url"})
+        how = settings.model_dump(exclude={"model", "index", "wait_ms", "wikisearch_url"})
         where: dict[str, Any] = {"device": settings.device, "precision": settings.precision}
         if self._search is not None:
             about, reader = load_reader(settings.model, **where)
             self._passages = settings.passages or about.passages
             self.data_version = fingerprint(about, how)
             return about, reader, lambda asked: [one.found for one in asked]
+        if settings.index is None:
+            raise UnusablePassagesError(NO_INDEX)
         model = load_model(settings.model, **where)
         about = model.settings
         index = open_index(
-            self._index_folder,
+            settings.index,
             about.retriever_digest,
             model.retriever.width,
             probes=settings.probes,
             refine=settings.refine,
         )
-        logger.info("opened %s: %d passages, %s", self._index_folder, len(index.passages), index.manifest.kind)
+        logger.info("opened %s: %d passages, %s", settings.index, len(index.passages), index.manifest.kind)
         self.data_version = fingerprint(about, index.manifest, how)
         k = settings.passages or about.passages
         return about, model.reader, lambda asked: retrieve(model, index, [one.question for one in asked], k)
@@ -195,7 +183,7 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
 
         Raises:
             ToolFailure: ``empty_question``, or ``no_answer`` where the reader writes none or is not sure enough, or
-                where the passages are about something else, or there are none.
+                where there are no passages.
             NotReady: the search service cannot be asked.
         """
         asked = Asked(require_question(question))
@@ -207,15 +195,8 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
         [answered] = await self.ask_all([asked])
         if not answered.answer:
             raise ToolFailure("no_answer", "the reader found no answer in the passages")
-        least = self._settings.min_score
-        if answered.score < least:
-            message = f"the reader is not sure enough of an answer ({answered.score:.2f} of {least:g})"
-            raise ToolFailure("no_answer", message)
-        if answered.agreement < self._min_agreement:
-            message = (
-                "the passages found are not about what was asked "
-                f"(agreement {answered.agreement:.2f} of {self._min_agreement:g})"
-            )
+        if answered.score < self._min_score:
+            message = f"the reader is not sure enough of an answer ({answered.score:.2f} of {self._min_score:g})"
             raise ToolFailure("no_answer", message)
         return answered
 

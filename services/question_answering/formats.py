@@ -42,6 +42,13 @@ def target(answer: str) -> str:
     return f"{ANSWER_MARK} {answer}".rstrip()
 
 
+def says(text: str, answer: str) -> bool:
+    """Whether ``text`` says ``answer``: as whole words or a whole number, not as a part of others."""
+    before = r"(?<![\w])(?<!\d[.,])" if answer[:1].isalnum() else ""
+    after = r"(?![\w]|[.,]\d)" if answer[-1:].isalnum() else ""
+    return re.search(before + re.escape(answer) + after, text) is not None
+
+
 def normalised(answer: str) -> str:
     """``answer`` without what exact match overlooks: case, punctuation, articles, spacing (as SQuAD scores)."""
     bare = answer.lower().translate(_NO_PUNCTUATION)

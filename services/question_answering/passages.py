@@ -60,8 +60,7 @@ def split_page(page: Mapping[str, Any], max_words: int) -> Iterator[PagePassage]
     """The passages of a page of a KILT knowledge source, in order.
 
     Paragraphs and list items of one section are put together while they have at most ``max_words`` words; a longer
-    paragraph stays whole. Wikipedia search cuts between sentences and keeps lists whole; the bundled model was trained
-    on these.
+    paragraph stays whole. Wikipedia search cuts between sentences and keeps lists whole.
 
     Raises:
         MalformedPageError: see `cut_page`.

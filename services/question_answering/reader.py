@@ -74,30 +74,33 @@ class Reader:
         states, mask = fused(encode_apart(self._model, texts, tokens_per_pass(self._device)), counts)
         if not self._model.config.pointed:
             return self._decode(states, mask)
-        rows = iter(texts)
-        return [
-            self._copied([next(rows).ids for _ in range(count)], row[where])
-            for row, where, count in zip(states, mask, counts, strict=True)
-        ]
+        return [self._copied(texts, row[where]) for texts, row, where in zip(shown, states, mask, strict=True)]
 
     def _read(self, question: str, found: Sequence[PagePassage]) -> Sequence[PagePassage]:
         return nearest_sentences(question, found, self._sentences) if self._sentences else found
 
-    def _copied(self, texts: Sequence[Sequence[int]], states: Tensor) -> Answer:
-        """The answer that stands in ``texts``, whose ``states`` (length, width) follow one another; none where the
-        decoder would rather write none."""
+    def _copied(self, texts: Sequence[Shown], states: Tensor) -> Answer:
+        """The answer that stands in ``texts``, in whole words, whose ``states`` (length, width) follow one another;
+        none where the decoder would rather write none."""
         config, everything = self._model.config, torch.ones(1, len(states), dtype=torch.bool, device=self._device)
-        begins = self._model.begins(states[None], everything)[0]
+        spots = [(text, at) for text in texts for at in range(len(text.ids))]
+        divided = torch.tensor([at in text.inside for text, at in spots], device=self._device)
+        begins = self._model.begins(states[None], everything)[0].masked_fill(divided, -torch.inf)
         likely, places = begins.topk(min(_PLACES, len(states)))
-        rest = [ids[at : at + self._max_answer_tokens] for ids in texts for at in range(len(ids))]
-        rows = [rest[place] for place in places.tolist()]
+        chosen = [spots[place] for place in places.tolist()]
+        rows = [text.ids[at : at + self._max_answer_tokens] for text, at in chosen]
+        ends_word = [
+            [at + n not in text.inside for n in range(1, len(row) + 1)]
+            for (text, at), row in zip(chosen, rows, strict=True)
+        ]
+        whole, _ = padded(ends_word, False, self._device)
         labels, counted = padded([[self._open, *row] for row in rows], config.pad_id, self._device)
         memory = DecoderMemory(states.expand(len(rows), -1, -1), everything.expand(len(rows), -1))
         written = self._model.decode(F.pad(labels, (1, 0), value=config.pad_id), memory).float().log_softmax(-1)[:, 1:]
         copied = written[:, :-1].gather(-1, labels[:, 1:, None])[..., 0].cumsum(-1)
         # Of each place the likeliest end, which is not the end of the text.
         ends = (copied + written[:, 1:, config.eos_id]).masked_fill(
-            ~counted[:, 1:] | (labels[:, 1:] == config.eos_id), -torch.inf
+            ~(counted[:, 1:] & whole) | (labels[:, 1:] == config.eos_id), -torch.inf
         )
         best, last = ends.max(-1)
         found: dict[str, float] = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from tokenizers import Encoding, Tokenizer
@@ -22,16 +23,20 @@ from services.question_answering.passages import PagePassage
 MARK: Final = gap_mark(1)
 """The token whose embedding marks a word."""
 _WORD: Final = re.compile(r"\w+")
+_UNDIVIDED: Final = re.compile(r"\w+(?:[.,:]\d+)*")
+"""A word, or a number with its separators: no answer begins or ends inside."""
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
     """One text for the encoder: its tokens' ``ids``, and ``marks``, `MARK`'s id on a marked word and the id of padding
-    elsewhere. ``starts``: the tokens at which the answer begins in the passage, where that was asked for."""
+    elsewhere. ``starts``: the tokens at which the answer begins in the passage, where that was asked for. ``inside``:
+    the tokens before which a word or number has begun and not ended."""
 
     ids: list[int]
     marks: list[int] | None = None
     starts: tuple[int, ...] = ()
+    inside: frozenset[int] = frozenset()
 
 
 def show(
@@ -58,7 +63,7 @@ def show(
             for token in (one for span in again for one in _tokens(encoding, *span)):
                 marks[token] = mark
         starts = _starts(encoding, text, answer, len(asked)) if answer else ()
-        shown.append(Shown(encoding.ids, marks, tuple(starts)))
+        shown.append(Shown(encoding.ids, marks, tuple(starts), frozenset(_inside(encoding, text, len(asked)))))
     return shown
 
 
@@ -66,6 +71,12 @@ def _starts(encoding: Encoding, text: str, answer: str, begin: int) -> Iterator[
     """The first token of each place where ``text`` says ``answer``, from character ``begin`` on."""
     for found in re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)").finditer(text, begin):
         yield from _tokens(encoding, found.start(), found.start() + 1)
+
+
+def _inside(encoding: Encoding, text: str, begin: int) -> Iterator[int]:
+    """The tokens that go on with a word or number, from character ``begin`` on."""
+    for found in _UNDIVIDED.finditer(text, begin):
+        yield from islice(_tokens(encoding, *found.span()), 1, None)
 
 
 def _tokens(encoding: Encoding, begin: int, end: int) -> Iterator[int]:

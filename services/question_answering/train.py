@@ -1,251 +1,361 @@
-"""Trains the bundled retriever and reader from nothing, on questions over the bundled encyclopedia.
+"""Trains a reader on real text: first to fill gaps, then on real questions, each with a sentence that answers it, then
+with several found sentences, which do not always say the answer: it writes nothing to them.
 
-    python -m services.question_answering.train --out RUN
+    python -m services.question_answering.train --corpus CORPUS --questions READING --search ADDRESS --out RUN
 
-Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
-sees the same questions in the same order. The two models learn apart (``--part`` trains one, so that two processes may
-train both at once): the retriever to find the passage that answers among those of the whole batch, the reader to answer
-from it. The finished model is in ``RUN/model``.
+``CORPUS`` is what ``toolformer jobs real-text`` wrote, ``READING`` what ``toolformer jobs reading`` wrote, ``ADDRESS``
+a Wikipedia search service over an encyclopedia's pages and those of ``READING``; it is asked once. Seeded; may be
+killed at any moment and started again with the same command. The model in ``RUN/model`` has no retriever: it reads
+what ``TOOLFORMER_QUESTION_ANSWERING_SEARCH`` finds.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
+import logging
+import math
+import random
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import cache, lru_cache
-from itertools import chain
+from functools import cached_property
 from pathlib import Path
-from typing import Final, Literal
+from statistics import fmean
+from typing import Final
 
 import torch
+from rich.console import Console
+from rich.progress import Progress
 from tokenizers import Tokenizer
 from torch import Tensor
-from torch.nn import functional as F  # noqa: N812, the field's name for it
 
-from demo_world import questions
-from language_model.optimizers import optimizers
+from language_model.optimizers import Optimizing, optimizers
+from language_model.short_rows import attention_for
 from language_model.training_run import TrainingRun
+from services.base import NotReady
 from services.question_answering import vocabulary
-from services.question_answering.bert import Bert, BertConfig
-from services.question_answering.checkpoint import READER, RETRIEVER, ModelSettings, write_part, write_settings
+from services.question_answering.checkpoint import READER, ModelSettings, Precision, write_part, write_settings
 from services.question_answering.copying import start_as_copier
-from services.question_answering.formats import PAD, prompt, reader_text, retriever_text, target
-from services.question_answering.imagining import Example
-from services.question_answering.padding import encoded, padded, text_batches
+from services.question_answering.formats import PAD, normalised, prompt, reader_text, says, target
+from services.question_answering.nearest import nearest_sentences
+from services.question_answering.padding import encoded
 from services.question_answering.passages import PagePassage
-from services.question_answering.retriever import mean_pooled
-from services.question_answering.shown import show
+from services.question_answering.reader import Reader
+from services.question_answering.shown import Shown, show
 from services.question_answering.t5 import T5, T5Config
-from services.question_answering.train_loss import TOKENS_PER_PASS, written_loss
-from services.question_answering.training_data import POOL, TrainingSet, bundled_passages
-from services.question_answering.training_schedule import Schedule
+from services.question_answering.train_gaps import MOST_GAPS, CorpusTexts, completion, with_gaps
+from services.question_answering.train_loss import written_loss
+from services.question_answering.train_questions import Lesson, RealQuestions, find_sentences
 
-Part = Literal["retriever", "reader"]
-PARTS: Final[tuple[Part, ...]] = ("retriever", "reader")
+logger = logging.getLogger(__name__)
 
-_SHARPNESS: Final = 0.5
-"""What dot products are scaled by before the retriever's softmax. Far less (one over the root of the width) and vectors
-grow for a thousand steps before names tell passages apart."""
-_VOCABULARY_QUESTIONS: Final = 20_000
+_VOCABULARY_TEXTS: Final = 30_000
+_MAX_ANSWER_TOKENS: Final = 24
+_BATCH_EXAMINED: Final = 16
+_LENGTH: Final = frozenset({"answering_steps", "examined", "examine_every", "checkpoint_seconds"})
+"""What may be changed in a run that is under way."""
+_WARMUP: Final = 0.05
+"""Share of the first part's steps in which the rate climbs."""
+_LOWEST: Final = 0.02
+_WEIGHT_DECAY: Final = 0.01
+_CLIP: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweringRecipe:
-    """What a run is. The retriever sees ``distractors`` beside each passage that answers, the reader that passage
-    alone. After its steps, a model is drilled in what it still got wrong. ``passage_words`` is where passages are
-    cut."""
+class ReaderRecipe:
+    """What a run is: ``gap_steps`` of ``gap_batch`` texts, ``gaps`` of them with gaps and the others sentences to
+    complete, then ``answering_steps`` of questions: first ``single_steps`` of ``single_batch``, each with one sentence
+    that answers it, then of ``answering_batch`` with several. In both parts the rate falls. Weights and their updates
+    are float32, whatever the ``precision`` of the products."""
 
     seed: int = 0
-    batch: int = 64
-    distractors: int = 2
-    passage_words: int = 28
-    max_tokens: int = 160
-    checkpoint_every: int = 200
-    retriever_steps: int = 3200
-    retriever_drill: int = 1600
-    retriever_drills: int = 2
-    retriever_rate: float = 1e-3
-    retriever_width: int = 192
-    retriever_layers: int = 2
-    reader_steps: int = 4000
-    reader_drill: int = 1600
-    reader_drills: int = 1
-    reader_rate: float = 2e-3
-    reader_width: int = 128
-    encoder_layers: int = 3
-    decoder_layers: int = 2
-    head_width: int = 32
+    vocabulary: int = 8_192
+    width: int = 256
+    inner_width: int = 1_024
+    head_width: int = 64
+    encoder_layers: int = 6
+    decoder_layers: int = 3
+    max_tokens: int = 256
+    passages: int = 20
+    """Found for a question."""
+    sentences: int = 8
+    """Of them read."""
+    without_answer: float = 0.25
+    """Of the questions with several sentences, the share that none of them answers."""
+    gap_steps: int = 1_000
+    gap_batch: int = 32
+    gaps: float = 0.3
+    completed_from: int = 2
+    """Sentences that are read to complete one."""
+    answering_steps: int = 3_600
+    single_steps: int = 1_200
+    single_batch: int = 48
+    completed: float = 0.25
+    """Of the lessons with one sentence, the share that are sentences to complete."""
+    answering_batch: int = 24
+    rate: float = 2e-3
+    optimizer: Optimizing = "muon"
+    precision: Precision = "bfloat16"
+    examined: int = 200
+    """Questions held out that are asked now and then, with and without their answer."""
+    examine_every: int = 1_000
+    checkpoint_seconds: int = 240
 
-    def schedule(self, part: Part) -> Schedule:
-        """How long and how fast ``part`` learns."""
-        steps, rate, drill, drills = {
-            RETRIEVER: (self.retriever_steps, self.retriever_rate, self.retriever_drill, self.retriever_drills),
-            READER: (self.reader_steps, self.reader_rate, self.reader_drill, self.reader_drills),
-        }[part]
-        return Schedule(steps, rate, drill, drills, checkpoint_every=self.checkpoint_every)
+    @property
+    def all_steps(self) -> int:
+        """Steps of the whole run."""
+        return self.gap_steps + self.answering_steps
 
+    def rate_at(self, step: int) -> float:
+        """The learning rate of a step: a climb, then a cosine down to a fiftieth, in each part; the second starts at
+        half the rate (warm restarts; Loshchilov and Hutter, 2017)."""
+        warm = max(1, round(_WARMUP * self.gap_steps))
+        if step >= self.gap_steps:
+            return _cosine((step - self.gap_steps) / self.answering_steps, self.rate / 2, _LOWEST * self.rate)
+        if step < warm:
+            return self.rate * (step + 1) / warm
+        return _cosine((step - warm) / max(1, self.gap_steps - warm), self.rate, _LOWEST * self.rate)
 
-class Models:
-    """The two models in training and their tokenizers."""
-
-    def __init__(self, recipe: AnsweringRecipe, tokenizers: tuple[Tokenizer, Tokenizer]) -> None:
-        self.recipe = recipe
-        self.retriever_tokenizer, self.reader_tokenizer = tokenizers
-        size = self.reader_tokenizer.get_vocab_size()
-        pad, end = vocabulary.SPECIAL.index(PAD), vocabulary.SPECIAL.index(vocabulary.END)
-        width = recipe.retriever_width
-        bert = BertConfig(
-            size, width, 2 * width, recipe.retriever_layers, width // recipe.head_width,
-            positions=recipe.max_tokens, segments=1, pad_id=pad,
+    def shape(self, vocabulary_size: int) -> T5Config:
+        """Of the reader. T5 1.0's plain feed-forward takes three quarters of the time of 1.1's."""
+        return T5Config(
+            vocabulary_size, self.width, self.head_width, self.inner_width, self.encoder_layers, self.decoder_layers,
+            self.width // self.head_width, feed_forward="relu", tied=True, pointed=True,
+            pad_id=vocabulary.SPECIAL.index(PAD), eos_id=vocabulary.SPECIAL.index(vocabulary.END),
         )  # fmt: skip
-        width = recipe.reader_width
-        t5 = T5Config(
-            size, width, recipe.head_width, 2 * width, recipe.encoder_layers, recipe.decoder_layers,
-            width // recipe.head_width, tied=True, pad_id=pad, eos_id=end,
-        )  # fmt: skip
-        self.retriever = _start_as_bag_of_words(Bert(bert).initialise(recipe.seed), recipe.seed)
-        self.reader = start_as_copier(T5(t5).initialise(recipe.seed), recipe.seed)
-
-    def retriever_loss(self, examples: Sequence[Example]) -> Tensor:
-        """Cross-entropy in nats of finding each question's passage among all passages of the batch."""
-        asked = self._embed([prompt(example.question) for example in examples])
-        shown = dict.fromkeys(
-            passage for example in examples for passage in (example.gold, *example.distractors)
-        )  # one passage once, or it would stand against itself
-        places = {passage: place for place, passage in enumerate(shown)}
-        passages = self._embed([retriever_text(passage) for passage in shown])
-        gold = torch.tensor([places[example.gold] for example in examples])
-        return F.cross_entropy(_SHARPNESS * asked @ passages.T, gold)
-
-    def reader_loss(self, examples: Sequence[Example]) -> Tensor:
-        """Cross-entropy in nats a token of the answers, each from the passage that says it."""
-        tokenizer, most = self.reader_tokenizer, self.recipe.max_tokens
-        shown = [show(tokenizer, example.question, [example.gold], most, marked=False) for example in examples]
-        answers = [target(example.answer) for example in examples]
-        return written_loss(self.reader, tokenizer, shown, answers, max_tokens=most)
-
-    def _embed(self, texts: Sequence[str]) -> Tensor:
-        ids = encoded(self.retriever_tokenizer, texts, self.recipe.max_tokens)
-        vectors: dict[int, Tensor] = {}
-        for batch in text_batches(ids, TOKENS_PER_PASS):
-            rows, mask = padded([ids[number] for number in batch], self.retriever.config.pad_id)
-            vectors |= dict(zip(batch, mean_pooled(self.retriever(rows, mask), mask), strict=True))
-        return torch.stack([vectors[number] for number in range(len(ids))])
 
 
-@torch.no_grad()
-def _start_as_bag_of_words(retriever: Bert, seed: int) -> Bert:
-    """Large word vectors that the layers hardly change yet: from the first step on, texts that share words are near."""
-    random = torch.Generator().manual_seed(seed)
-    embeddings = retriever.embeddings
-    embeddings.word_embeddings.weight.normal_(0.0, 1.0, generator=random)
-    embeddings.position_embeddings.weight.mul_(0.1)
-    embeddings.token_type_embeddings.weight.mul_(0.1)
-    for name, parameter in retriever.named_parameters():
-        if name.endswith("output.dense.weight"):
-            parameter.mul_(0.1)
-    return retriever
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """Shares of the questions examined: answered rightly and declined where a sentence says the answer, and declined
+    where none does."""
+
+    right: float
+    declined: float
+    declined_without: float
+
+    def __str__(self) -> str:
+        return f"{self.right:.1%} right, {self.declined:.1%} declined; without the answer {self.declined_without:.1%}"
 
 
-@cache
-def _passages(words: int) -> tuple[PagePassage, ...]:
-    return tuple(bundled_passages(words))
+class ReaderTraining:
+    """A run in the folder ``out``, which `prepare` has put questions into.
 
+    Raises:
+        OSError: the corpus cannot be read.
+    """
 
-@cache
-def _tokenizers(passage_words: int, seed: int) -> tuple[Tokenizer, Tokenizer]:
-    asked = (questions.question(number, seed=seed).question for number in range(_VOCABULARY_QUESTIONS))
-    texts = (reader_text("", passage) for passage in _passages(passage_words))
-    return vocabulary.learn(chain(map(prompt, asked), texts))
+    def __init__(self, out: Path, recipe: ReaderRecipe, corpus: Path) -> None:
+        self.out, self.recipe = out, recipe
+        self.texts = CorpusTexts(corpus)
+        self.tokenizer = _tokenizer(out / "tokenizer.json", recipe, self.texts)
+        shape = recipe.shape(self.tokenizer.get_vocab_size())
+        self.model = start_as_copier(T5(shape).initialise(recipe.seed), recipe.seed)
 
+    @cached_property
+    def questions(self) -> RealQuestions:
+        """What is learned from after the gaps: until then they need not be there."""
+        return RealQuestions(self.out / "questions.jsonl", most=self.recipe.sentences)
 
-class Training:
-    """A run in the folder ``out``: the models as they are now."""
+    @cached_property
+    def held_out(self) -> RealQuestions:
+        """What is asked now and then."""
+        return RealQuestions(self.out / "held-out.jsonl", most=self.recipe.sentences)
 
-    def __init__(self, out: Path, recipe: AnsweringRecipe) -> None:
-        self.out = out
-        self.recipe = recipe
-        self.models = Models(recipe, _tokenizers(recipe.passage_words, recipe.seed))
-
-    def train(self, part: Part, *, stop_after: int | None = None) -> None:
-        """Train ``part`` (or go on training it), at most to step ``stop_after``, and write it into ``out/model``.
+    def train(self, *, stop_after: int | None = None) -> None:
+        """Train (or go on training), at most to step ``stop_after``, and write the model into ``out/model``.
 
         Raises:
             ValueError: ``out`` holds a run of another recipe.
+            OSError: the questions cannot be read.
         """
-        recipe, models = self.recipe, self.models
-        data = TrainingSet(_passages(recipe.passage_words), seed=recipe.seed, distractors=recipe.distractors)
-        schedule = recipe.schedule(part)
+        recipe = self.recipe
+        changing = optimizers(self.model, recipe.optimizer, betas=(0.9, 0.98), weight_decay=_WEIGHT_DECAY)
+        run = TrainingRun(
+            self.out / READER, self.model, changing, recipe, rate=recipe.rate_at, clip=_CLIP, length=_LENGTH
+        )
+        last = recipe.all_steps if stop_after is None else min(recipe.all_steps, stop_after)
+        saved, losses = time.monotonic(), list[float]()
+        with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
+            bar = progress.add_task("reader", total=recipe.all_steps, completed=run.step)
+            for loss in run.steps(last, self._loss):
+                run.log(loss=loss)
+                losses.append(loss)
+                progress.advance(bar)
+                if run.step % 50 == 0:
+                    logger.info("step %d of %d: loss %.3f", run.step, recipe.all_steps, fmean(losses))
+                    losses.clear()
+                if run.step == last or time.monotonic() - saved > recipe.checkpoint_seconds:
+                    run.save()
+                    saved = time.monotonic()
+                if run.step == last or run.step % recipe.examine_every == 0:
+                    self.write(self.out / "model")
+                    if run.step > recipe.gap_steps:
+                        logger.info("step %d: %s", run.step, self.examine())
 
-        @lru_cache(maxsize=1)
-        def pool(number: int) -> list[list[Example]]:
-            return data.batches(number, recipe.batch, drill=number * POOL >= schedule.steps)
-
-        def lesson(step: int) -> list[Example]:
-            numbers = range(step * recipe.batch, (step + 1) * recipe.batch)
-            return [data.for_reader(number, drill=step >= schedule.steps) for number in numbers]
-
-        model = models.retriever if part == RETRIEVER else models.reader
-
-        def loss_of(step: int) -> Tensor:
-            if part == RETRIEVER:
-                return models.retriever_loss(pool(step // POOL)[step % POOL])
-            return models.reader_loss(lesson(step))
-
-        changing = optimizers(model, "adamw", betas=(0.9, 0.98), weight_decay=schedule.weight_decay)
-        run = TrainingRun(self.out / part, model, changing, recipe, rate=schedule.rate, clip=schedule.clip)
-        last = schedule.all_steps if stop_after is None else min(schedule.all_steps, stop_after)
-        for loss in run.steps(last, loss_of):
-            run.log(loss=loss)
-            if schedule.ends_cycle(run.step):
-                weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
-                run.more["ends"] = [*run.more.get("ends", []), weights]
-            if run.step % schedule.checkpoint_every == 0 or run.step == last:
-                run.save()
-        save_part(models, self.out / "model", part, _mean(run.more.get("ends") or [model.state_dict()]))
-
-
-def _mean(ends: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
-    """The mean of the weights at the ends of the rate's cycles, each of which found another way to be good (Izmailov et
-    al., 2018)."""
-    return {name: sum((end[name] for end in ends), torch.tensor(0.0)) / len(ends) for name in ends[0]}
-
-
-def save_part(models: Models, folder: Path, part: Part, weights: Mapping[str, Tensor]) -> None:
-    """Write one of the models with ``weights`` as the service loads it, in half precision; with both there, their
-    settings too."""
-    model: Bert | T5 = models.retriever if part == RETRIEVER else models.reader
-    tokenizer = models.retriever_tokenizer if part == RETRIEVER else models.reader_tokenizer
-    write_part(folder / part, model, tokenizer, weights)
-    if all((folder / each).exists() for each in PARTS):
-        origin = f"python -m services.question_answering.train, {json.dumps(asdict(models.recipe))}"
-        settings = ModelSettings(
-            origin=origin, passages=1, max_tokens=models.recipe.max_tokens, max_answer_tokens=24,
-            passage_words=models.recipe.passage_words,
+    def examine(self) -> Examined:
+        """How the reader does on questions held out."""
+        reader = Reader(
+            self.model, self.tokenizer, max_tokens=self.recipe.max_tokens, max_answer_tokens=_MAX_ANSWER_TOKENS,
+            marked=True,
         )  # fmt: skip
+        asked = len(self.held_out)
+        numbers = range(0, asked, max(1, asked // self.recipe.examined))[: self.recipe.examined]
+        right, declined = [], {True: list[bool](), False: list[bool]()}
+        for answered in (True, False):
+            lessons = [self.held_out.lesson(number, answered=answered) for number in numbers]
+            for first in range(0, len(lessons), _BATCH_EXAMINED):
+                batch = lessons[first : first + _BATCH_EXAMINED]
+                with self._products():
+                    given = reader.answer([one.question for one in batch], [one.passages for one in batch])
+                declined[answered] += [not one.text for one in given]
+                right += [
+                    normalised(one.text) == normalised(lesson.answer)
+                    for one, lesson in zip(given, batch, strict=True)
+                    if answered
+                ]
+        return Examined(fmean(right), fmean(declined[True]), fmean(declined[False]))
+
+    def write(self, folder: Path) -> None:
+        """Write the reader as it is as a model that the service loads."""
+        write_part(folder / READER, self.model, self.tokenizer, self.model.state_dict())
+        settings = ModelSettings(
+            origin=f"python -m services.question_answering.train, {json.dumps(asdict(self.recipe))}",
+            passages=self.recipe.passages,
+            max_tokens=self.recipe.max_tokens,
+            max_answer_tokens=_MAX_ANSWER_TOKENS,
+            marked=True,
+            sentences=self.recipe.sentences,
+        )
         write_settings(folder, settings)
+
+    def _loss(self, step: int) -> Tensor:
+        recipe, rng = self.recipe, random.Random(f"reader-{self.recipe.seed}-{step}")
+        if step < recipe.gap_steps:
+            rows = [self._gaps(rng) for _ in range(recipe.gap_batch)]
+        elif step < recipe.gap_steps + recipe.single_steps:
+            rows = [self._answered(self._single(rng)) for _ in range(recipe.single_batch)]
+        else:
+            rows = [self._answered(self._several(rng)) for _ in range(recipe.answering_batch)]
+        shown, written = zip(*rows, strict=True)
+        with self._products():
+            return written_loss(self.model, self.tokenizer, shown, written, max_tokens=recipe.max_tokens)
+
+    def _gaps(self, rng: random.Random) -> tuple[list[Shown], str]:
+        if rng.random() >= self.recipe.gaps and (found := self._completion(rng)):
+            return self._answered(found)
+        text, filled = with_gaps(" ".join(self.texts.passage(rng)), rng)
+        [ids] = encoded(self.tokenizer, [text], self.recipe.max_tokens)
+        return [Shown(ids, [self.model.config.pad_id] * len(ids))], filled
+
+    def _completion(self, rng: random.Random) -> Lesson | None:
+        """A sentence to complete from the others of its text, read as found ones are."""
+        if (found := completion(self.texts.passage(rng), rng)) is None:
+            return None
+        sentence, rest, name = found
+        read = nearest_sentences(sentence, [PagePassage("", "", rest)], self.recipe.completed_from)
+        return Lesson(sentence, tuple(read), name) if any(says(one.text, name) for one in read) else None
+
+    def _single(self, rng: random.Random) -> Lesson:
+        if rng.random() < self.recipe.completed and (found := self._completion(rng)):
+            return found
+        return self.questions.drawn(rng, most=1)
+
+    def _several(self, rng: random.Random) -> Lesson:
+        # Few sentences more often than many: what is learned from them is the same, and costs less.
+        most = min(rng.randint(2, self.recipe.sentences) for _ in range(2))
+        return self.questions.drawn(rng, most=most, without=self.recipe.without_answer)
+
+    def _answered(self, lesson: Lesson) -> tuple[list[Shown], str]:
+        """What the reader is given, and what it is to write."""
+        shown = show(
+            self.tokenizer, lesson.question, lesson.passages, self.recipe.max_tokens, marked=True, answer=lesson.answer
+        )
+        return shown, target(lesson.answer)
+
+    @contextlib.contextmanager
+    def _products(self) -> Iterator[None]:
+        device = torch.device("cpu")
+        with (
+            torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"),
+            attention_for(device, self.recipe.max_tokens),
+        ):
+            yield
+
+
+def _cosine(progress: float, first: float, last: float) -> float:
+    return last + (first - last) * (1 + math.cos(math.pi * progress)) / 2
+
+
+def _tokenizer(path: Path, recipe: ReaderRecipe, texts: CorpusTexts) -> Tokenizer:
+    """The one in ``path``; learned and written there the first time."""
+    if not path.exists():
+        logger.info("learning the vocabulary")
+        _, tokenizer = vocabulary.learn(_vocabulary_texts(recipe, texts), vocab_size=recipe.vocabulary, gaps=MOST_GAPS)
+        tokenizer.save(str(path), pretty=False)
+    return Tokenizer.from_file(str(path))
+
+
+def _vocabulary_texts(recipe: ReaderRecipe, texts: CorpusTexts) -> Iterator[str]:
+    rng = random.Random(f"vocabulary-{recipe.seed}")
+    for _ in range(_VOCABULARY_TEXTS):
+        sentences = texts.passage(rng)
+        yield reader_text(prompt(sentences[0]), PagePassage("", "", " ".join(sentences)))
+
+
+def prepare(questions: Path, address: str, out: Path, passages: int) -> None:
+    """Find ``passages`` for each question in ``questions`` and write their nearest sentences into ``out``; goes on
+    where it was.
+
+    Raises:
+        NotReady: the search service cannot be asked.
+        OSError: the questions cannot be read.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    for name in ("questions.jsonl", "held-out.jsonl"):
+        done = 0
+        for done in find_sentences(questions / name, out / name, address, passages):
+            if done % 1_024 == 0:
+                logger.info("%s: sentences found for %d", name, done)
+        logger.info("%s: sentences found for %d", name, done)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Trains the bundled retriever and reader."""
-    parser = argparse.ArgumentParser(prog="python -m services.question_answering.train", description=main.__doc__)
+    """Trains a reader on real text."""
+    parser = argparse.ArgumentParser(
+        prog="python -m services.question_answering.train",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--corpus", type=Path, required=True, help="a base model's corpus of real text")
+    parser.add_argument("--questions", type=Path, help="questions to find sentences for first")
+    parser.add_argument("--search", help="address of the search service to find them with")
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoints, losses, model/")
-    parser.add_argument("--part", choices=PARTS, help="train this model only (default: both, one after the other)")
     parser.add_argument("--stop-after", type=int, help="end after this step, with the learning rates of a full run")
-    for name, field in AnsweringRecipe.__dataclass_fields__.items():
-        kind = {"int": int, "float": float}[str(field.type)]
+    parser.add_argument("--threads", type=int, help="of the processor (default: torch's choice)")
+    for name, field in ReaderRecipe.__dataclass_fields__.items():
+        kind = {"int": int, "float": float}.get(str(field.type), str)
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=field.default)
     options = vars(parser.parse_args(arguments))
-    out, part, stop_after = options.pop("out"), options.pop("part"), options.pop("stop_after")
+    corpus, questions, search, out, stop_after, threads = (
+        options.pop(name) for name in ("corpus", "questions", "search", "out", "stop_after", "threads")
+    )
+    if (questions is None) != (search is None):
+        parser.error("--questions and --search go together")
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    logging.getLogger("httpx2").setLevel(logging.WARNING)
+    if threads:
+        torch.set_num_threads(threads)
     try:
-        training = Training(out, AnsweringRecipe(**options))
-        for each in (part,) if part else PARTS:
-            training.train(each, stop_after=stop_after)
-    except ValueError as error:
-        parser.error(str(error))
+        recipe = ReaderRecipe(**options)
+        if questions is not None:
+            prepare(questions, search, out, recipe.passages)
+        ReaderTraining(out, recipe, corpus).train(stop_after=stop_after)
+    except (ValueError, OSError, NotReady) as error:
+        parser.exit(1, f"question_answering: {error}\n")
     sys.stdout.write(f"model: {out / 'model'}\n")
 
 

@@ -11,7 +11,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
-from services.question_answering.imagining import says
+from services.question_answering.formats import says
 from services.question_answering.nearest import nearest_sentences
 from services.question_answering.page_search import PageSearch
 from services.question_answering.passages import Found, PagePassage

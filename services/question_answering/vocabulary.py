@@ -1,4 +1,4 @@
-"""The bundled models' vocabulary: a byte-level BPE that the project learns from its own encyclopedia and questions.
+"""The bundled reader's vocabulary: a byte-level BPE learned from its corpus.
 
 Retriever and reader share the pieces; each has a tokenizer file of its own, since BERT and T5 frame a text differently.
 Numbers are cut into groups of at most three digits, and a mark goes with what follows it (``1`` ``,144`` ``,700``):

@@ -174,7 +174,7 @@ def test_a_model_of_two_is_whole_or_torn(tmp_path: Path, monkeypatch: pytest.Mon
     weights.write_bytes(b"0" * 1_000_000)
     entry = {"bytes": 1_000_000, "sha256": hashlib.sha256(b"0" * 1_000_000).hexdigest()}
     (tmp_path / "atlas" / "atlas.json").write_text(json.dumps({"files": {"reader/model.safetensors": entry}}))
-    matches(r"ok: retriever and reader for question answering, 1\.0 MB, 1 digests right$", "models")
+    matches(r"ok: question answering, 1\.0 MB, 1 digests right$", "models")
     weights.write_bytes(b"0" * 999_999 + b"1")
     matches(r"problem: .*reader/model\.safetensors is damaged", "models")
     weights.write_bytes(b"0")
@@ -202,8 +202,9 @@ def test_the_index_is_there_or_will_be_built_or_is_broken(tmp_path: Path) -> Non
 
 
 def test_passages_may_be_another_services(tmp_path: Path) -> None:
-    environ = {"TOOLFORMER_DATA_DIR": str(tmp_path)}
-    matches("ok: not indexed yet", "passages", environ)
+    matches("ok: found by Wikipedia search", "passages", {})
+    environ = {"TOOLFORMER_QUESTION_ANSWERING_INDEX": str(tmp_path)}
+    matches("problem: .* is not a finished index", "passages", environ)
     environ["TOOLFORMER_QUESTION_ANSWERING_SEARCH"] = "http://127.0.0.1:8103"
     matches("ok: found by http://127.0.0.1:8103", "passages", environ)
 

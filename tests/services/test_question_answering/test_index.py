@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services import bundled_pages
 from services.question_answering import build_index
 from services.question_answering.build_index import Source, ensure_index
 from services.question_answering.checkpoint import load_model
@@ -60,10 +59,6 @@ def test_a_page_is_cut_within_its_sections() -> None:
         PagePassage("7-2", "Slovenia: Cities", "The largest cities: Ljubljana: 272,220; Maribor: 96,209;"),
     ]
     assert [len(list(split_page(PAGE, words))) for words in (1, 100)] == [5, 2]
-
-
-def test_the_bundled_index_is_named_by_what_its_pages_follow_from() -> None:
-    assert bundled_pages.fingerprint()[:16] in build_index.Source(pages="bundled").name(28)
 
 
 def test_a_published_passage_has_its_section_in_its_heading() -> None:
@@ -200,10 +195,10 @@ def test_an_index_is_made_once_and_again_when_its_source_changes(tmp_path: Path)
     _, index, model = model_and_index(tmp_path)
     before = (index / "vectors.faiss").stat().st_mtime_ns
     source = tmp_path / "passages.jsonl"
-    manifest = ensure_index(index, model, Source(passages=source))
+    manifest = ensure_index(index, model, Source(source, pages=False))
     assert (index / "vectors.faiss").stat().st_mtime_ns == before
     source.write_text("".join(source.read_text().splitlines(keepends=True)[:5]))
-    renewed = ensure_index(index, model, Source(passages=source))
+    renewed = ensure_index(index, model, Source(source, pages=False))
     assert (manifest.passages, renewed.passages) == (8, 5)
     assert len(open_index(index, model.settings.retriever_digest, 24).passages) == 5
 
@@ -211,7 +206,7 @@ def test_an_index_is_made_once_and_again_when_its_source_changes(tmp_path: Path)
 def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_model(tmp_path / "model")
     model = load_model(tmp_path / "model")
-    source = Source(passages=write_passages_file(tmp_path / "passages.jsonl"))
+    source = Source(write_passages_file(tmp_path / "passages.jsonl"), pages=False)
     monkeypatch.setattr(build_index, "BLOCK_PASSAGES", 3)
     embedded: list[int] = []
     embed = model.retriever.embed_passages
@@ -239,7 +234,7 @@ def test_a_folder_of_something_else_is_not_touched(tmp_path: Path) -> None:
     write_model(tmp_path / "model")
     (tmp_path / "index").mkdir()
     (tmp_path / "index" / "letters.txt").write_text("dear")
-    source = Source(passages=write_passages_file(tmp_path / "passages.jsonl"))
+    source = Source(write_passages_file(tmp_path / "passages.jsonl"), pages=False)
     with pytest.raises(UnusablePassagesError, match="holds files, but no index"):
         ensure_index(tmp_path / "index", load_model(tmp_path / "model"), source)
     assert (tmp_path / "index" / "letters.txt").read_text() == "dear"
@@ -258,13 +253,13 @@ def test_a_source_line_that_is_no_passage(line: str, complaint: str, tmp_path: P
     path = tmp_path / "passages.jsonl"
     path.write_text(json.dumps(PASSAGES[0].record()) + "\n" + line + "\n")
     with pytest.raises(VectorIndexError, match=complaint):
-        list(Source(passages=path).read(100))
+        list(Source(path, pages=False).read(100))
 
 
 def test_pages_become_passages_as_the_model_wants_them(tmp_path: Path) -> None:
     path = tmp_path / "pages.jsonl"
     path.write_text(json.dumps(PAGE) + "\n\n")
-    source = Source(pages=str(path))
+    source = Source(path, pages=True)
     assert [len(list(source.read(words))) for words in (1, 100)] == [5, 2]
     assert source.name(1) != source.name(100)
 

@@ -5,15 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from services.question_answering import build_index, convert, evaluate, train, train_reader
+from services.question_answering import build_index, convert, evaluate, train
 from services.question_answering.app import INFO
 from toolformer.tools import ToolRegistry
 
 README = (Path(train.__file__).parent / "README.md").read_text()
-COMMANDS = {
-    "convert": convert.main, "build_index": build_index.main, "train": train.main, "evaluate": evaluate.main,
-    "train_reader": train_reader.main,
-}  # fmt: skip
+COMMANDS = {"convert": convert.main, "build_index": build_index.main, "train": train.main, "evaluate": evaluate.main}
 
 
 def test_the_registry_asks_for_no_larger_batch_than_the_service_takes() -> None:

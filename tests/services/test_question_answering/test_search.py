@@ -16,7 +16,7 @@ from services.base import Call, NotReady, ToolFailure
 from services.base.wire import VERSION_HEADER
 from services.question_answering.checkpoint import RETRIEVER, load_reader, write_settings
 from services.question_answering.engine import QuestionAnsweringEngine, QuestionAnsweringSettings
-from services.question_answering.evaluate_reader import Shares, ask, shares
+from services.question_answering.evaluate import Shares, ask, shares
 from services.question_answering.train_questions import RealQuestions, find_sentences
 from tests.services.real_services import RunningService
 from tests.services.test_question_answering.tiny import write_model
@@ -36,7 +36,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def engine_of(reader: Path, address: str, **more: Any) -> QuestionAnsweringEngine:
-    return QuestionAnsweringEngine(QuestionAnsweringSettings(model=reader, search=address, min_agreement=0.0, **more))
+    return QuestionAnsweringEngine(QuestionAnsweringSettings(model=reader, search=address, **more))
 
 
 async def test_what_the_search_finds_is_read(reader: Path, wiki_search: RunningService) -> None:

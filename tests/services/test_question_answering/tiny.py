@@ -97,5 +97,5 @@ def model_and_index(folder: Path) -> tuple[Path, Path, Model]:
     """A model and an index of `PASSAGES` in ``folder``, and the loaded model."""
     write_model(folder / "model")
     model = load_model(folder / "model")
-    ensure_index(folder / "index", model, Source(passages=write_passages_file(folder / "passages.jsonl")))
+    ensure_index(folder / "index", model, Source(write_passages_file(folder / "passages.jsonl"), pages=False))
     return folder / "model", folder / "index", model
