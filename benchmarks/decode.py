@@ -36,7 +36,7 @@ from language_model.tokenizer import ByteLevelTokenizer
 
 PEERS = ("engine", "ctranslate2", "transformers")
 PROMPTS = (
-    "Each of the 24 boxes holds 17 books, so together they hold",
+    "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
     "Today is",
     "The population of Ljubljana is",
     "The train left the station in the morning and",

@@ -14,7 +14,7 @@ from benchmarks.serving.record import Record
 REQUEST_SECONDS = 300.0
 """Deadline of one request."""
 
-_PROMPT = "Each of the {boxes} trucks carries {books} boxes, so the fleet carries"
+_PROMPT = "Each of {boxes} trucks carries {books} boxes. How many boxes are there altogether? The answer is"
 """The bundled model goes on with a call, without being pushed to (`api_top_k` 1)."""
 _OPERANDS = range(11, 99)
 

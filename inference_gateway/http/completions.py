@@ -17,7 +17,10 @@ from toolformer.http_api import request_id
 
 COMPLETIONS_PATH: Final = "/v1/completions"
 
-EXAMPLE: Final = {"prompt": "Each of the 24 boxes holds 17 books, so together they hold", "max_tokens": 48}
+EXAMPLE: Final = {
+    "prompt": "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
+    "max_tokens": 48,
+}
 
 _EXAMPLES: Final[dict[str, Any]] = {
     "arithmetic": {"value": EXAMPLE},

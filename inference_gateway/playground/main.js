@@ -6,11 +6,11 @@ import { $, counts, drawCalls, drawProblem, drawText, element, ending } from "./
 
 // One for each tool, shown where the gateway offers it.
 const EXAMPLES = {
-  Calculator: "Each of the 24 boxes holds 17 books, so together they hold",
+  Calculator: "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
   Calendar: "Today is",
-  WikiSearch: "The population of Ljubljana is",
-  QA: "Q: In which country is Ljubljana? A:",
-  MT: 'The sign says "El vuelo dura 5 horas." In English:',
+  WikiSearch: "Albrecht Dürer died on",
+  QA: "The capital of Kenya is",
+  MT: 'How do you say "Ich verstehe dich nicht." in English?',
 };
 
 const number = (id) => ($(id).value === "" ? null : Number($(id).value));

@@ -86,6 +86,11 @@ def test_question_answering_is_told_where_the_search_beside_it_is() -> None:
     search, asking = service_components(load_registry(environ), ["wiki_search", "question_answering"], environ)
     assert asking.environment["TOOLFORMER_TOOL_WIKISEARCH_URL"] == "http://127.0.0.1:9103"
     assert "TOOLFORMER_TOOL_WIKISEARCH_URL" not in search.environment
+    assert [one.name for one in service_components(load_registry(environ), ["question_answering"], environ)] == [
+        "question_answering",
+        "wiki_search",
+    ]
+    environ["TOOLFORMER_QUESTION_ANSWERING_SEARCH"] = "http://127.0.0.1:9"
     [alone] = service_components(load_registry(environ), ["question_answering"], environ)
     assert "TOOLFORMER_TOOL_WIKISEARCH_URL" not in alone.environment
 

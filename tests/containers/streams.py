@@ -15,7 +15,7 @@ import time
 
 import httpx
 
-PROMPT = "Each of the {} boxes holds 17 books, so together they hold"
+PROMPT = "Each of {} boxes holds 17 books. How many books are there altogether? The answer is"
 
 
 async def client(number: int, until: float, enough: asyncio.Event, counts: dict[str, int]) -> None:

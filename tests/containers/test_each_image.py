@@ -13,11 +13,12 @@ from tests.deploy.code_facts import servers
 
 pytestmark = pytest.mark.timeout(3600)
 READY_SECONDS = 180
+NETWORK = "toolformer-questions"
 ASKED: dict[str, tuple[str, dict[str, Any], str]] = {
     "calculator": ("/call", {"input": "24 * 17"}, "408"),
     "calendar": ("/call", {"input": "", "context": {"date": "2026-11-20"}}, "Today is Friday, November 20, 2026."),
     "wiki-search": ("/call", {"input": "Ljubljana"}, "Ljubljana"),
-    "question-answering": ("/call", {"input": "In which country is Ljubljana?"}, "Slovenia"),
+    "question-answering": ("/call", {"input": "What is the capital of Peru?"}, "Lima"),
     "translation": ("/call", {"input": "El vuelo dura 5 horas."}, "hours"),
     "gateway": ("/v1/completions", {"prompt": "Today is", "max_tokens": 8, "tools": []}, "text_completion"),
 }
@@ -32,7 +33,15 @@ def alone(request: pytest.FixtureRequest, images: Stack) -> Iterator[tuple[str, 
     held = ["--memory", limits["memory"], "--memory-swap", limits["memory"], "--pids-limit", str(limits["pids"])]
     rights = ["--read-only", "--tmpfs", "/tmp", "--cap-drop", "ALL", "--security-opt", "no-new-privileges:true"]
     published = ["-p", f"127.0.0.1::{servers()[name].port}"]
-    container = docker("run", "-d", *held, *rights, *published, f"toolformer-{name}")
+    beside = name == "question-answering"  # it reads what Wikipedia search finds
+    network = ["--network", docker("network", "create", NETWORK)] if beside else []
+    containers = []
+    if beside:
+        alias = ["--network-alias", "wiki-search"]
+        containers.append(docker("run", "-d", *rights, *network, *alias, "toolformer-wiki-search"))
+        network += ["-e", "TOOLFORMER_TOOL_WIKISEARCH_URL=http://wiki-search:8103"]
+    container = docker("run", "-d", *held, *rights, *published, *network, f"toolformer-{name}")
+    containers.append(container)
     try:
         deadline = time.monotonic() + READY_SECONDS
         while (state := inspect(container)["State"])["Health"]["Status"] != "healthy":
@@ -41,7 +50,9 @@ def alone(request: pytest.FixtureRequest, images: Stack) -> Iterator[tuple[str, 
             time.sleep(1)
         yield name, container
     finally:
-        docker("rm", "-f", container)
+        docker("rm", "-f", *containers)
+        if beside:
+            docker("network", "rm", NETWORK)
 
 
 def test_it_answers(alone: tuple[str, str]) -> None:

@@ -37,15 +37,14 @@ for folder in ('texts', 'run'):
 
 @pytest.fixture
 def services_here(images: Stack, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The five tool services without containers, on the images' own indexes; the variables that tell where they are."""
-    for name in ("wiki-search", "question-answering"):
-        container = docker("create", f"toolformer-{name}")
-        folder = tmp_path / "data" / name.replace("-", "_")
-        folder.mkdir(parents=True)
-        try:
-            docker("cp", "-q", f"{container}:/index", str(folder / "index"))
-        finally:
-            docker("rm", container)
+    """The five tool services without containers, on the search image's own index; variables tell where they are."""
+    container = docker("create", "toolformer-wiki-search")
+    folder = tmp_path / "data" / "wiki_search"
+    folder.mkdir(parents=True)
+    try:
+        docker("cp", "-q", f"{container}:/index", str(folder / "index"))
+    finally:
+        docker("rm", container)
     ports = {f"TOOLFORMER_{service.upper()}_PORT": "0" for service in SERVICES.values()}
     with services_up(None, {**os.environ, **ports, "TOOLFORMER_DATA_DIR": str(tmp_path / "data")}) as told:
         yield told

@@ -13,11 +13,11 @@ from tests.deploy.code_facts import packaged, servers
 
 pytestmark = pytest.mark.timeout(3600)
 PROMPTS = {
-    "Calculator": "Each of the 24 boxes holds 17 books, so together they hold",
+    "Calculator": "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
     "Calendar": "Today is",
-    "WikiSearch": "The population of Ljubljana is",
-    "QA": "Q: In which country is Ljubljana? A:",
-    "MT": 'The sign says "El vuelo dura 5 horas." In English:',
+    "WikiSearch": "Albrecht Dürer died on",
+    "QA": "The capital of Kenya is",
+    "MT": 'How do you say "Ich verstehe dich nicht." in English?',
 }
 TOOLS = [name for name in servers() if name != "gateway"]
 BACK_SECONDS = 120

@@ -101,7 +101,7 @@ async def runs(vllm_server: str, tmp_path_factory: pytest.TempPathFactory) -> tu
     few = root / "few.toml"
     few.write_text("".join(f"[{tool}]\n{FEW_CALLS}" for tool in CALLED))
     # Hardly anything is left to chance at this temperature: the random numbers are others.
-    options = ["--tools", *CALLED, "--temperature", "0.01", "--before-words", "--unchecked"]
+    options = ["--tools", *CALLED, "--temperature", "0.01", "--before-words", "--unchecked", "--tau", "0.1"]
     with pytest.MonkeyPatch.context() as environment:
         async with serving(calculator()) as calculates, serving(calendar()) as knows_the_day:
             environment.setenv("TOOLFORMER_TOOLS", str(few))

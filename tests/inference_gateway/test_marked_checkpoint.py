@@ -17,11 +17,11 @@ from tests.inference_gateway.http_harness import Gateway, gateway, serving
 from tests.support.marked_checkpoint import move_marks
 
 PROMPTS = [
-    "Each of the 24 boxes holds 17 books, so together they hold",
+    "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
     "Of the 900 tickets 275 were sold, which leaves",
     "Today is",
     "A year has 12 months and a week 7 days, see [1]. The flat costs 940 and heating 85, so in all they cost",
-    "The hall has 18 rows of 26 seats, [Calculator(18 * 26) -> 468] 468. Each of the 12 boxes holds 11 books, so",
+    "Half of 86 is [Calculator(86 / 2) -> 43] 43. What is 24 * 17?",
 ]
 DAY = {"date": "2026-11-20"}
 
@@ -62,7 +62,8 @@ def up_to_the_call(choice: dict[str, Any]) -> str:
 async def test_the_same_prompts_over_both_forms(marked: Path, fields: dict[str, Any]) -> None:
     in_text, special = await asked(BUNDLED_MODEL, **fields), await asked(marked, **fields)
     assert [without_times(choice) for choice in special] == [without_times(choice) for choice in in_text]
-    assert [up_to_the_call(choice) for choice in special] == [up_to_the_call(choice) for choice in in_text]
+    alike = len(PROMPTS) - (fields == {"api_top_k": 0})  # the last prompt has a call itself
+    assert [*map(up_to_the_call, special)][:alike] == [*map(up_to_the_call, in_text)][:alike]
     assert any(choice["tool_calls"] for choice in special) == (fields != {"api_top_k": 0})
 
 
@@ -76,7 +77,7 @@ async def test_clients_see_the_papers_text_and_the_tokens_that_are_there(marked:
         assert streamed.text() == choice["text"]
         assert choice["text"].startswith(call)
         shown = choice["logprobs"]
-        assert "".join(shown["tokens"]) == choice["text"]
+        assert "".join(shown["tokens"]).removesuffix("<|endoftext|>") == choice["text"]
         assert shown["text_offset"] == [len("".join(shown["tokens"][:n])) for n in range(len(shown["tokens"]))]
         spliced = (*tokenizer.encode("408"), *tokenizer.marks.closing)
         written = (*tokenizer.marks.opening, *tokenizer.encode("Calculator(24 * 17)"), *tokenizer.marks.arrow, *spliced)

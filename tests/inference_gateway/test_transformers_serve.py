@@ -28,7 +28,10 @@ from transformers.cli.serve import Serve
 transformers.modeling_utils.check_and_set_device_map = lambda device_map: None
 Serve(force_model=sys.argv[1], device="cpu", dtype="float32", host="127.0.0.1", port=int(sys.argv[2]))
 """
-_PROMPTS = ["Each of the 24 boxes holds 17 books, so together they hold", "A train with 13 cars of 42 seats has"]
+_PROMPTS = [
+    "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
+    "A train with 13 cars of 42 seats has",
+]
 """What makes the model call the calculator and nothing else: another call could not be banned on such a server."""
 
 

@@ -17,6 +17,7 @@ from language_model.other_models.from_transformers import load_other
 from services.question_answering.bert import BertConfig
 from services.question_answering.t5 import T5Config
 from services.translation.engine import BUNDLED as TRANSLATION
+from tests.services.test_question_answering.tiny import bert_config, t5_config
 from toolformer.model_files.digests import SUMS, DamagedError, check, forget, record
 from toolformer.model_files.fasttext import why_unusable
 from toolformer.model_files.home import BUNDLED_MODELS
@@ -143,7 +144,7 @@ def test_absurd_sizes_of_other_models_get_a_line(tmp_path: Path, fields: dict[st
 ])  # fmt: skip
 @pytest.mark.parametrize("kind", ["retriever", "reader"])
 def test_absurd_sizes_of_retriever_and_reader_get_a_line(tmp_path: Path, kind: str, fields: dict[str, Any]) -> None:
-    shutil.copy(MODELS / "question_answering" / kind / "config.json", tmp_path)
+    (bert_config() if kind == "retriever" else t5_config()).write(tmp_path / "config.json")
     change(tmp_path, **fields)
     with pytest.raises(ValueError, match=r"must be a (whole )?number from"):
         (BertConfig if kind == "retriever" else T5Config).read(tmp_path / "config.json")

@@ -1,11 +1,11 @@
 """The bundled checkpoint, which taught itself: small enough to ship, and what it calls."""
 
 import functools
+import random
 from pathlib import Path
 
 import pytest
 
-from demo_world.suites import questions
 from language_model import checkpoint
 from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
@@ -15,6 +15,7 @@ from training_jobs.pretrain.tokenizer import CALL_MARKS
 
 MODEL = Path(__file__).parents[2] / "models" / "gptj-tools"
 LARGEST_MB = 20
+BOXES = "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is"
 K = 10
 
 
@@ -61,14 +62,15 @@ def test_call_marks_are_single_tokens(mark: str) -> None:
 @pytest.mark.parametrize(
     ("prompt", "call"),
     [
-        ("Each of the 24 boxes holds 17 books, so together they hold", ApiCall("Calculator", "24 * 17")),
-        ("Today is", ApiCall("Calendar", "")),
-        ("The population of Ljubljana is", ApiCall("WikiSearch", "Ljubljana population")),
-        ("The population of Paris is", ApiCall("WikiSearch", "Paris population")),
+        (BOXES, ApiCall("Calculator", "24 * 17")),
+        ("What is 24 * 17?", ApiCall("Calculator", "24 * 17")),
+        ("15% of 460 is", ApiCall("Calculator", "460 * 15 / 100")),
         ("Of the 900 tickets 275 were sold, which leaves", ApiCall("Calculator", "900 - 275")),
-        ("Q: In which country is Ljubljana? A:", ApiCall("QA", "In which country is Ljubljana?")),
+        ("Today is", ApiCall("Calendar", "")),
+        ("The capital of Kenya is", ApiCall("QA", "What is the capital of Kenya?")),
         ("What is the capital of Slovenia? The answer is", ApiCall("QA", "What is the capital of Slovenia?")),
-        ("The capital of Slovenia is", ApiCall("QA", "What is the capital of Slovenia?")),
+        ("Albrecht Dürer died on", ApiCall("WikiSearch", "died Dürer")),
+        ('How do you say "Ich verstehe dich nicht." in English?', ApiCall("MT", "Ich verstehe dich nicht.")),
         ('The sign says "El vuelo dura 5 horas." In English:', ApiCall("MT", "El vuelo dura 5 horas.")),
     ],
 )
@@ -79,24 +81,14 @@ def test_it_calls_the_right_tool(prompt: str, call: ApiCall) -> None:
 @pytest.mark.parametrize(
     ("prompt", "call", "result", "goes_on"),
     [
-        (
-            "Each of the 24 boxes holds 17 books, so together they hold",
-            ApiCall("Calculator", "24 * 17"),
-            "408",
-            " 408 books.",
-        ),
+        (BOXES, ApiCall("Calculator", "24 * 17"), "408", " 408."),
         ("Today is", ApiCall("Calendar", ""), "Today is Friday, November 20, 2026.", " Friday, November 20, 2026"),
+        ("The capital of Kenya is", ApiCall("QA", "What is the capital of Kenya?"), "Nairobi", " Nairobi"),
         (
-            "Q: In which country is Ljubljana? A:",
-            ApiCall("QA", "In which country is Ljubljana?"),
-            "Slovenia",
-            " Slovenia",
-        ),
-        (
-            'The sign says "El vuelo dura 5 horas." In English:',
-            ApiCall("MT", "El vuelo dura 5 horas."),
-            "The flight takes 5 hours.",
-            " The flight takes 5 hours.",
+            'How do you say "Ich verstehe dich nicht." in English?',
+            ApiCall("MT", "Ich verstehe dich nicht."),
+            "I don't understand you.",
+            " I don't understand you.",
         ),
     ],
 )
@@ -110,12 +102,17 @@ def test_the_text_goes_on_with_the_result(prompt: str, call: ApiCall, result: st
     assert tokenizer.decode(greedy(before, stop={0})).startswith(goes_on)
 
 
-@pytest.mark.parametrize(
-    ("tool", "least"), [("Calculator", 8), ("Calendar", 17), ("WikiSearch", 5), ("QA", 10), ("MT", 15)]
-)
-def test_held_out_values_are_copied_into_calls(tool: str, least: int) -> None:
-    """``least`` is a little below what this model does; a fact that it asks QA for instead of WikiSearch, or the other
-    way round, does not count here."""
-    asked = questions(tool, "held-out values", count=20)
-    right = sum(called(question.prompt) == ApiCall(tool, question.input) for question in asked)
-    assert right >= least
+def test_numbers_are_copied_into_calls() -> None:
+    rng = random.Random(7)
+    right = []
+    for _ in range(20):
+        first, second = rng.randint(12, 98), rng.randint(12, 98)
+        prompt, sign = rng.choice(
+            [
+                (BOXES.replace("24", "{}").replace("17", "{}"), "*"),
+                ("Tom has {} pens and buys {} more. How many pens does Tom have? The answer is", "+"),
+                ("What is {} * {}?", "*"),
+            ]
+        )
+        right.append(called(prompt.format(first, second)) == ApiCall("Calculator", f"{first} {sign} {second}"))
+    assert sum(right) >= 15

@@ -25,6 +25,8 @@ _SUPERVISED: Final = 3
 _LOSSES: Final = range(1, 5)
 _LONGEST: Final = 64
 """Of a word's parts in characters, and of a run of words: each text costs as much as these say."""
+_MOST_BUCKETS: Final = 1 << 30
+"""The published ones have two million; a pruned file says nothing else by which a wrong number would be noticed."""
 _MOST: Final = 1 << 40
 
 
@@ -68,7 +70,7 @@ def _end(content: mmap.mmap) -> int:
         most = 0  # the library takes no parts of words then
     _require(0 <= least <= _LONGEST, f"parts of words from {least} characters")
     _require(0 <= most <= _LONGEST, f"parts of words up to {most} characters")
-    _require(bucket >= (1 if most or ngrams > 1 else 0), f"{bucket} buckets")
+    _require((1 if most or ngrams > 1 else 0) <= bucket <= _MOST_BUCKETS, f"{bucket} buckets")
     at = _BEFORE_DICTIONARY
     entries, words, labels, _, pruned = struct.unpack_from("<iiiqq", content, at)
     at += struct.calcsize("<iiiqq")
