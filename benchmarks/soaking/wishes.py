@@ -49,7 +49,7 @@ class Wishes:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         texts = [text.plain for document in documents(_CONTEXTS, seed=_WORLD_SEED) for text in document.texts]
-        self._contexts = [" ".join(texts[at : at + 6])[:1_000] for at in range(_CONTEXTS)]
+        self._contexts = [" ".join(texts[at : at + 12])[:2_000] for at in range(_CONTEXTS)]
 
     def wish(self, number: int) -> Wish:
         """Wish ``number``."""
