@@ -23,7 +23,7 @@ from torch import Tensor
 from services.question_answering.bert import Bert, BertConfig
 from services.question_answering.reader import Reader
 from services.question_answering.retriever import Retriever
-from services.question_answering.shown import MARK
+from services.question_answering.shown import NAME
 from services.question_answering.t5 import T5, T5Config
 from services.question_answering.weights import WeightsError, load_weights, save_weights
 from toolformer.model_files.digests import AT_START, DamagedError, check, file_digest
@@ -70,7 +70,8 @@ class ModelSettings(BaseModel):
     min_score: float = Field(0.0, ge=0.0, le=1.0)
     """An answer that the reader is less sure of is none."""
     marked: bool = False
-    """Whether the reader is shown which words of a passage the question has too (`shown.py`)."""
+    """Whether the reader is shown which words of a passage the question has too, and names and numbers
+    (`shown.py`)."""
     sentences: int = Field(0, ge=0)
     """Sentences of the passages that the reader reads, each by itself (`nearest.py`); 0: the passages whole."""
     files: dict[str, FileEntry] = {}
@@ -199,8 +200,8 @@ def _reader(
     if not empty:
         load_weights(folder, t5, dtype=dtype, device=device)
     tokenizer = _tokenizer(folder)
-    if settings.marked and tokenizer.token_to_id(MARK) is None:
-        raise ValueError(f"marked is set, but tokenizer.json has no {MARK}")
+    if settings.marked and tokenizer.token_to_id(NAME) is None:
+        raise ValueError(f"marked is set, but tokenizer.json has no {NAME}")
     return Reader(
         t5, tokenizer, max_tokens=settings.max_tokens, max_answer_tokens=settings.max_answer_tokens,
         marked=settings.marked,

@@ -35,7 +35,12 @@ _LONGEST: Final = 60
 
 def word_keys(text: str) -> frozenset[str]:
     """The words of ``text`` by their first letters, function words left out: ``invented`` and ``invention`` are one."""
-    return frozenset(stem(word) for word in _WORD.findall(text) if word.casefold() not in _FUNCTION_WORDS)
+    return frozenset(stem(word) for word in _WORD.findall(text) if not is_function_word(word))
+
+
+def is_function_word(word: str) -> bool:
+    """Whether ``word`` says nothing by itself."""
+    return word.casefold() in _FUNCTION_WORDS
 
 
 def stem(word: str) -> str:

@@ -17,6 +17,7 @@ import json
 import logging
 import math
 import random
+import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -49,6 +50,7 @@ from services.question_answering.t5 import T5, T5Config
 from services.question_answering.train_gaps import MOST_GAPS, CorpusTexts, completion, with_gaps
 from services.question_answering.train_loss import written_loss
 from services.question_answering.train_questions import Lesson, RealQuestions, find_sentences
+from services.question_answering.weights import load_weights
 
 logger = logging.getLogger(__name__)
 
@@ -142,18 +144,27 @@ class Examined:
 
 
 class ReaderTraining:
-    """A run in the folder ``out``, which `prepare` has put questions into.
+    """A run in the folder ``out``, which `prepare` has put questions into; it begins with the weights and the
+    vocabulary of the model ``start``, if there is one.
 
     Raises:
-        OSError: the corpus cannot be read.
+        OSError: the corpus or ``start`` cannot be read.
+        ValueError: ``start`` has another shape.
     """
 
-    def __init__(self, out: Path, recipe: ReaderRecipe, corpus: Path) -> None:
+    def __init__(self, out: Path, recipe: ReaderRecipe, corpus: Path, start: Path | None = None) -> None:
         self.out, self.recipe = out, recipe
         self.texts = CorpusTexts(corpus)
+        if start is not None:
+            shutil.copyfile(start / READER / "tokenizer.json", out / "tokenizer.json")
         self.tokenizer = _tokenizer(out / "tokenizer.json", recipe, self.texts)
-        shape = recipe.shape(self.tokenizer.get_vocab_size())
-        self.model = start_as_copier(T5(shape).initialise(recipe.seed), recipe.seed)
+        model = T5(recipe.shape(self.tokenizer.get_vocab_size()))
+        if start is None:
+            self.model = start_as_copier(model.initialise(recipe.seed), recipe.seed)
+        else:
+            self.model = load_weights(
+                start / READER, model, dtype=torch.float32, device=torch.device("cpu")
+            ).requires_grad_(True)
 
     @cached_property
     def questions(self) -> RealQuestions:
@@ -334,14 +345,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--questions", type=Path, help="questions to find sentences for first")
     parser.add_argument("--search", help="address of the search service to find them with")
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoints, losses, model/")
+    parser.add_argument("--start", type=Path, help="model whose weights a new run begins with")
     parser.add_argument("--stop-after", type=int, help="end after this step, with the learning rates of a full run")
     parser.add_argument("--threads", type=int, help="of the processor (default: torch's choice)")
     for name, field in ReaderRecipe.__dataclass_fields__.items():
         kind = {"int": int, "float": float}.get(str(field.type), str)
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=field.default)
     options = vars(parser.parse_args(arguments))
-    corpus, questions, search, out, stop_after, threads = (
-        options.pop(name) for name in ("corpus", "questions", "search", "out", "stop_after", "threads")
+    corpus, questions, search, out, start, stop_after, threads = (
+        options.pop(name) for name in ("corpus", "questions", "search", "out", "start", "stop_after", "threads")
     )
     if (questions is None) != (search is None):
         parser.error("--questions and --search go together")
@@ -353,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         recipe = ReaderRecipe(**options)
         if questions is not None:
             prepare(questions, search, out, recipe.passages)
-        ReaderTraining(out, recipe, corpus).train(stop_after=stop_after)
+        ReaderTraining(out, recipe, corpus, start).train(stop_after=stop_after)
     except (ValueError, OSError, NotReady) as error:
         parser.exit(1, f"question_answering: {error}\n")
     sys.stdout.write(f"model: {out / 'model'}\n")

@@ -1,4 +1,4 @@
-"""What a reader is shown: the question's words marked in a passage, and where the answer begins."""
+"""What a reader is shown: the words marked in a passage, and where the answer begins."""
 
 from dataclasses import replace
 
@@ -9,14 +9,14 @@ from services.question_answering import vocabulary
 from services.question_answering.formats import prompt, reader_text, says, target
 from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Reader, encode_apart
-from services.question_answering.shown import MARK, Shown, show
+from services.question_answering.shown import ASKED, NAME, NUMBER, Shown, show
 from services.question_answering.t5 import T5
 from services.question_answering.train_loss import written_loss
 from tests.services.test_question_answering.tiny import t5_config
 
 PASSAGE = PagePassage("1", "Telephone", "Ada Merle invented the telephone in 1843. In 1843 Ada was young.")
 QUESTION = "When was the invention of the telephone?"
-TOKENIZER = vocabulary.learn([reader_text(prompt(QUESTION), PASSAGE)] * 3, vocab_size=400, gaps=2)[1]
+TOKENIZER = vocabulary.learn([reader_text(prompt(QUESTION), PASSAGE)] * 3, vocab_size=400, gaps=4)[1]
 
 
 def words(shown: Shown, places: list[int]) -> str:
@@ -27,14 +27,18 @@ def model() -> T5:
     return T5(replace(t5_config(tied=True), vocab_size=500))
 
 
-def test_words_of_the_question_are_marked_in_the_passage_alone() -> None:
+def test_the_question_s_words_and_numbers_and_names_are_marked_in_the_passage_alone() -> None:
     [shown] = show(TOKENIZER, QUESTION, [PASSAGE], 200, marked=True)
     assert shown.ids == TOKENIZER.encode(reader_text(prompt(QUESTION), PASSAGE)).ids
     assert shown.marks is not None
-    marked = [place for place, mark in enumerate(shown.marks) if mark]
-    assert {shown.marks[place] for place in marked} == {TOKENIZER.token_to_id(MARK)}
-    assert words(shown, marked).split() == ["Telephone", "invented", "telephone"]
-    assert marked[0] > len(TOKENIZER.encode(prompt(QUESTION)).ids) - 1
+    marks = {
+        mark: [place for place, id_ in enumerate(shown.marks) if id_ == TOKENIZER.token_to_id(mark)]
+        for mark in (ASKED, NUMBER, NAME)
+    }
+    assert words(shown, marks[ASKED]).split() == ["Telephone", "invented", "telephone"]
+    assert "".join(words(shown, marks[NUMBER]).split()) == "18431843"
+    assert "".join(words(shown, marks[NAME]).split()) == "AdaMerleAda"  # and not `In`
+    assert min(place for places in marks.values() for place in places) >= len(TOKENIZER.encode(prompt(QUESTION)).ids)
 
 
 def test_a_model_without_marks_is_shown_none() -> None:

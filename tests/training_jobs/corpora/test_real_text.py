@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ import pytest
 from language_model.token_file import Tokens
 from training_jobs.corpora.base.drawing import CorpusText, Heading
 from training_jobs.corpora.real_text import __main__ as corpus
+from training_jobs.corpora.real_text.again import with_parts_again
 from training_jobs.corpora.real_text.facts_part import facts
 from training_jobs.corpora.real_text.generated_part import (
     asked_days,
@@ -329,3 +330,22 @@ def test_a_typed_calculation_has_its_answer_behind_it() -> None:
             assert abs(worked_out(*numbers) - answer) < 0.006
     left_out = Exams(questions=[rows[0].rpartition(" ")[0]])
     assert rows[0] not in islice(typed(random.Random(0), left_out), 900)
+
+
+def test_parts_of_a_text_are_read_again_behind_it() -> None:
+    ids = list(range(100))
+    found = with_parts_again(random.Random(0), ids)
+    # What stands where it is larger than all before it is the text; the rest are runs of it, read before.
+    seen = -1
+    text, again = [], []
+    for token in found:
+        if token > seen:
+            text.append(token)
+            seen = token
+        else:
+            again.append(token)
+    assert text == ids
+    runs = 1 + sum(after != before + 1 for before, after in pairwise(again))
+    assert 0 < runs <= 3
+    assert 3 * 4 <= len(again) <= 3 * 40
+    assert with_parts_again(random.Random(0), []) == []

@@ -35,6 +35,7 @@ from toolformer.tools import ToolRegistry
 from training_jobs.corpora.base.drawing import CorpusText, prompt_form, rows, under_heading
 from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabulary
 from training_jobs.corpora.real_text import generated_part
+from training_jobs.corpora.real_text.again import with_parts_again
 from training_jobs.corpora.real_text.facts_part import facts
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import Exams, Part
@@ -69,6 +70,8 @@ _WORLD_TEXTS: Final = 100_000
 _LONGEST_FOREIGN: Final = 200
 _SEVERAL: Final = ("problems", "sums", "foreign")
 """Their rows may have several lines, each of which could stand alone."""
+AGAIN: Final = {"encyclopedia": 0.5, "news": 0.5, "stories": 0.5, "definitions": 0.3, "reading": 0.3, "trivia": 0.3}
+"""Of what is read last, the share of a source's texts that have parts of themselves again (`again.py`)."""
 _NO_NAMES: Final = frozenset({"He", "She", "It", "They", "There", "Each"})
 _NO_THINGS: Final = frozenset({"hours", "minutes", "days", "years", "times"})
 
@@ -180,16 +183,18 @@ def make(
     texts = {source: corpus.texts(source) for source in MIXTURE}
     first = _encode(encoder, texts, MIXTURE, tokens, out)
     save_tokenizer(tokenizer, out / LATE)
-    late = _encode(encoder, texts, LATE_MIXTURE, _LATE_SHARE * tokens, out / LATE)
+    late = _encode(encoder, texts, LATE_MIXTURE, _LATE_SHARE * tokens, out / LATE, AGAIN)
     about = {"seed": seed, "vocabulary": tokenizer.get_vocab_size()}
     write_manifest(out / LATE, about | late)
     return write_manifest(out, about | first)
 
 
 def _encode(
-    encoder: Encoder, texts: Mapping[str, Iterator[CorpusText]], mixture: Mapping[str, float], tokens: float, out: Path
-) -> dict[str, Any]:
-    """Write the next texts of each source, so many ``tokens`` of all, and return what there are."""
+    encoder: Encoder, texts: Mapping[str, Iterator[CorpusText]], mixture: Mapping[str, float], tokens: float, out: Path,
+    again: Mapping[str, float] | None = None,
+) -> dict[str, Any]:  # fmt: skip
+    """Write the next texts of each source, so many ``tokens`` of all, and return what there are; into a share of them,
+    ``again``, parts are put again."""
     ids: list[np.ndarray[Any, Any]] = []
     learned: list[np.ndarray[Any, Any]] = []
     counts: dict[str, dict[str, int]] = {}
@@ -197,7 +202,7 @@ def _encode(
         for source, share in mixture.items():
             counts[source] = {"texts": 0, "tokens": 0}
             while counts[source]["tokens"] < share * tokens:
-                encoded = encoder.encode(list(islice(texts[source], _BATCH)))
+                encoded = encoder.encode(list(islice(texts[source], _BATCH)), (again or {}).get(source, 0.0))
                 made = sum(len(row) for row, _ in encoded)
                 counts[source]["texts"] += len(encoded)
                 counts[source]["tokens"] += made
@@ -218,9 +223,11 @@ class Encoder:
         self._rows = RowEncoder(tokenizer, registry, said)
         self._end = tokenizer.get_vocab()[END_OF_TEXT]
 
-    def encode(self, texts: Sequence[CorpusText]) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
+    def encode(
+        self, texts: Sequence[CorpusText], again: float = 0.0
+    ) -> list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]:
         """Each closed by the end-of-text mark; half begin with it too, as texts that are scored do. Plain texts, which
-        are most, are encoded side by side."""
+        are most, are encoded side by side; a share of them, ``again``, has parts again."""
         plain = [one.alone for one in texts]
         encodings = self._tokenizer.encode_batch_fast([text or "" for text in plain], add_special_tokens=False)
         found = []
@@ -229,7 +236,9 @@ class Encoder:
             if text is None:
                 ids, learned = self._rows.encode(one, begin=begin)
             else:
-                ids = [self._end] * begin + encoding.ids + [self._end]
+                rng = random.Random(stable_hash("again", str(self._seed), text))
+                now = with_parts_again(rng, encoding.ids) if rng.random() < again else encoding.ids
+                ids = [self._end] * begin + list(now) + [self._end]
                 learned = [True] * len(ids)
             found.append((np.array(ids, dtype=np.int32), np.array(learned, dtype=bool)))
         return found
