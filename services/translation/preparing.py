@@ -102,6 +102,9 @@ class Preparer:
 
     def _detected(self, text: str) -> tuple[str, float]:
         found = self.identifier.detect(text)
+        if found.confidence < self.min_confidence:
+            # A few words look like many languages; what matters is which of those that can be translated.
+            found = self.identifier.detect(text, {*self.translator.manifest.source_languages, ENGLISH})
         remedy = "name it in 'source' if you know it"
         if found.language is None:
             message = f"the text's language looks like {found.label!r}, which cannot be translated; {remedy}"

@@ -8,6 +8,7 @@ from demo_world.phrases import LANGUAGES
 from services.translation.app import INFO, build_app
 from services.translation.engine import BUNDLED, TranslationSettings
 from services.translation.evaluate import evaluate_language
+from services.translation.flores import ENGLISH
 from services.translation.language_id import LanguageIdentifier
 from services.translation.model_folder import LANGUAGE_ID_NAME, read_manifest
 from services.translation.translator import Translator
@@ -40,6 +41,16 @@ def test_held_out_phrases_are_translated(translator: Translator, identifier: Lan
     assert quality.exact >= 0.7
     assert quality.chrf >= 85
     assert quality.identified >= 0.6
+
+
+def test_a_few_words_are_of_a_language_that_is_translated(translator: Translator) -> None:
+    identifier, known = LanguageIdentifier(BUNDLED / LANGUAGE_ID_NAME), {*translator.manifest.source_languages, ENGLISH}
+    for text, language in (("Guten Morgen", "deu_Latn"), ("شكرا", "arb_Arab")):
+        anything, one_of_them = identifier.detect(text), identifier.detect(text, known)
+        assert anything.confidence < 0.5 < one_of_them.confidence
+        assert one_of_them.language == language
+    assert identifier.detect("Guten Morgen", ()).language is None
+    assert identifier.detect("Guten Morgen", ()).confidence == 0
 
 
 async def test_the_readme_is_true() -> None:
