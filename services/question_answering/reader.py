@@ -80,8 +80,8 @@ class Reader:
         return nearest_sentences(question, found, self._sentences) if self._sentences else found
 
     def _copied(self, texts: Sequence[Shown], states: Tensor) -> Answer:
-        """The answer that stands in ``texts``, in whole words, whose ``states`` (length, width) follow one another;
-        none where the decoder would rather write none."""
+        """The answer that stands in ``texts``, in whole words, whose ``states`` (length, width) follow one another. The
+        likelier the decoder writes none, the lower its score."""
         config, everything = self._model.config, torch.ones(1, len(states), dtype=torch.bool, device=self._device)
         spots = [(text, at) for text in texts for at in range(len(text.ids))]
         divided = torch.tensor([at in text.inside for text, at in spots], device=self._device)
@@ -108,8 +108,7 @@ class Reader:
             text = self._tokenizer.decode(row[: end + 1], skip_special_tokens=True).strip()
             found[text] = found.get(text, 0.0) + score
         text = max(found, key=found.__getitem__)
-        declined = float(written[0, 0, config.eos_id].exp())
-        return Answer("", declined) if declined > 0.5 or not found[text] else Answer(text, min(1.0, found[text]))
+        return Answer(text, min(1.0, found[text])) if found[text] else Answer("", 0.0)
 
     def _decode(self, states: Tensor, mask: Tensor) -> list[Answer]:
         config = self._model.config

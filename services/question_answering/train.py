@@ -57,6 +57,8 @@ logger = logging.getLogger(__name__)
 _VOCABULARY_TEXTS: Final = 30_000
 _MAX_ANSWER_TOKENS: Final = 24
 _BATCH_EXAMINED: Final = 16
+_SURE: Final = 0.02
+"""The score from which on an answer is one, until `evaluate` says which is best."""
 _LENGTH: Final = frozenset({"answering_steps", "examined", "examine_every", "checkpoint_seconds"})
 """What may be changed in a run that is under way."""
 _WARMUP: Final = 0.05
@@ -221,10 +223,11 @@ class ReaderTraining:
             for first in range(0, len(lessons), _BATCH_EXAMINED):
                 batch = lessons[first : first + _BATCH_EXAMINED]
                 with self._products():
-                    given = reader.answer([one.question for one in batch], [one.passages for one in batch])
-                declined[answered] += [not one.text for one in given]
+                    found = reader.answer([one.question for one in batch], [one.passages for one in batch])
+                given = [one.text if one.score >= _SURE else "" for one in found]
+                declined[answered] += [not one for one in given]
                 right += [
-                    normalised(one.text) == normalised(lesson.answer)
+                    normalised(one) == normalised(lesson.answer)
                     for one, lesson in zip(given, batch, strict=True)
                     if answered
                 ]
@@ -238,6 +241,7 @@ class ReaderTraining:
             passages=self.recipe.passages,
             max_tokens=self.recipe.max_tokens,
             max_answer_tokens=_MAX_ANSWER_TOKENS,
+            min_score=_SURE,
             marked=True,
             sentences=self.recipe.sentences,
         )

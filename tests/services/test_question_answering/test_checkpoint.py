@@ -70,7 +70,7 @@ def test_a_corrupt_file_of_the_right_size_is_refused(file: str, tmp_path: Path) 
 def test_a_marked_reader_whose_vocabulary_has_no_mark_is_refused(tmp_path: Path) -> None:
     settings = write_model(tmp_path)
     write_settings(tmp_path, settings.model_copy(update={"marked": True}))
-    with pytest.raises(ModelError, match=r"marked is set, but tokenizer\.json has no <extra_id_1>"):
+    with pytest.raises(ModelError, match=r"marked is set, but tokenizer\.json has no <extra_id_3>"):
         load_reader(tmp_path)
 
 

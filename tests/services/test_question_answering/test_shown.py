@@ -106,8 +106,7 @@ def test_a_pointed_reader_learns_where_the_answer_begins_and_writes_what_stands_
     reader = Reader(t5, TOKENIZER, max_tokens=200, max_answer_tokens=6, marked=True)
     said, unsaid = reader.answer([QUESTION, QUESTION], [[other, PASSAGE], [other]])
     assert said.text == "1843"
-    assert 0 < said.score <= 1
-    assert unsaid.text == ""
+    assert unsaid.score < 0.02 < said.score <= 1
 
 
 def test_what_a_pointed_reader_writes_stands_in_its_passages_in_whole_words() -> None:
