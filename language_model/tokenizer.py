@@ -71,6 +71,12 @@ def read_vocabulary(path: Path) -> HFTokenizer:
     return found
 
 
+def _put_before(backend: HFTokenizer) -> list[int]:
+    """What the file has put before a text."""
+    encoding = backend.encode("a", add_special_tokens=True)
+    return encoding.ids[: encoding.special_tokens_mask.index(0)] if 0 in encoding.special_tokens_mask else []
+
+
 class ByteLevelTokenizer:
     """A vocabulary of which each token stands for bytes: byte-level BPE (GPT-2, GPT-J, Llama 3, the bundled model), or
     SentencePiece with a piece for every byte (LLaMA, Mistral; ``sentencepiece.py``).
@@ -106,6 +112,7 @@ class ByteLevelTokenizer:
             own = {number: piece_bytes(token) for number, token in pieces.items()}
         self._bytes = own | {number: content.encode() for number, content in added.items()}
         self._longest = max(map(len, self._bytes.values()))
+        self._begin = [] if self._pieces else _put_before(backend)
         self.marks = CallMarks.in_text(self.encode)
         self._names: dict[int, bytes] = {}
         """The names of tokens that read as another text: of special marks."""
@@ -150,9 +157,9 @@ class ByteLevelTokenizer:
         return self._backend.encode(text, add_special_tokens=False).ids
 
     def encode_prompt(self, text: str) -> list[int]:
-        """Ids of ``text`` at the beginning of a sequence: with SentencePiece what the model saw before every text, a
-        token for its beginning and a space, is before this one too."""
-        return self.encode(text) if self._pieces is None else self._pieces.encode_beginning(text)
+        """Ids of ``text`` at the beginning of a sequence: what the vocabulary's file puts before a text, a token for
+        its beginning, is before this one too, and with SentencePiece a space."""
+        return [*self._begin, *self.encode(text)] if self._pieces is None else self._pieces.encode_beginning(text)
 
     def encode_with_special_tokens(self, text: str) -> list[int]:
         """The same with the tokens that the vocabulary's file puts around a text, such as one for its beginning."""
@@ -189,8 +196,12 @@ class ByteLevelTokenizer:
         return self._decode_beginning(ids, self.token_bytes)
 
     def _decode_beginning(self, ids: Sequence[int], word: Callable[[int], bytes]) -> str:
-        begun = self._pieces is not None and bool(ids) and ids[0] in self.special_ids
-        text = b"".join(map(word, ids[1:] if begun else ids)).decode("utf-8", errors="replace")
+        if self._pieces is None:
+            begun = list(ids[: len(self._begin)]) == self._begin
+            own = ids[len(self._begin) :] if begun else ids
+            return b"".join(map(word, own)).decode(errors="replace")
+        begun = bool(ids) and ids[0] in self.special_ids
+        text = b"".join(map(word, ids[1:] if begun else ids)).decode(errors="replace")
         return text.removeprefix(" ") if begun else text
 
     def decode(self, ids: Sequence[int]) -> str:

@@ -21,7 +21,7 @@ PROMPTS = [
     "Of the 900 tickets 275 were sold, which leaves",
     "Today is",
     "A year has 12 months and a week 7 days, see [1]. The flat costs 940 and heating 85, so in all they cost",
-    "Half of 86 is [Calculator(86 / 2) -> 43] 43. What is 24 * 17?",
+    "Half of 86 is [Calculator(86 / 2) -> 43] 43. Today is",
 ]
 DAY = {"date": "2026-11-20"}
 
@@ -90,7 +90,7 @@ async def test_a_bias_on_the_opening_begins_a_call_where_none_would_be(marked: P
     """The start rule of the public checkpoints' authors."""
     [opening] = ByteLevelTokenizer.from_pretrained(marked).marks.opening
     async with served(marked) as running:
-        plain = {"prompt": "The weather was fine.", "api_top_k": 1, "max_tokens": 24}
+        plain = {"prompt": "The dog ran into the garden and", "api_top_k": 1, "max_tokens": 24}
         [without] = (await running.complete(**plain))["choices"]
         [with_bias] = (await running.complete(**plain, logit_bias={str(opening): 40}))["choices"]
     assert without["tool_calls"] == []

@@ -8,6 +8,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
 
 from language_model.tokenizer import ByteLevelTokenizer
 from tests.support.vocabularies import small_tokenizer
+from toolformer.model_files.home import BUNDLED_MODELS
 
 
 def test_other_threads_go_on_while_a_long_text_is_encoded() -> None:
@@ -41,3 +42,11 @@ def test_a_vocabulary_that_may_leave_text_out_tells_nothing() -> None:
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.normalizer = normalizers.Strip()
     assert ByteLevelTokenizer(backend).fewest_tokens(" " * 1_000) == 0
+
+
+def test_a_vocabulary_may_put_a_mark_before_a_prompt() -> None:
+    bundled = ByteLevelTokenizer.from_pretrained(BUNDLED_MODELS / "gptj-tools")
+    ids = bundled.encode_prompt("Peru is")
+    assert ids == [0, *bundled.encode("Peru is")] == bundled.encode_with_special_tokens("Peru is")
+    assert bundled.decode_prompt(ids) == bundled.decode_prompt(ids[1:]) == bundled.decode_names(ids) == "Peru is"
+    assert bundled.encode_prompt("") == [0]

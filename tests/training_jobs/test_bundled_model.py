@@ -41,7 +41,7 @@ def called(prompt: str) -> ApiCall | None:
     (section 4.2 of the paper)."""
     model, tokenizer = loaded()
     [opening], [arrow] = tokenizer.encode(" ["), tokenizer.encode(" ->")
-    ids = tokenizer.encode(prompt)
+    ids = tokenizer.encode_prompt(prompt)
     likely = model.extend(model.new_cache(1), [0], [ids])[0]
     if int((likely > likely[opening]).sum()) >= K:
         return None
@@ -69,7 +69,7 @@ def test_call_marks_are_single_tokens(mark: str) -> None:
         ("Today is", ApiCall("Calendar", "")),
         ("The capital of Kenya is", ApiCall("QA", "What is the capital of Kenya?")),
         ("What is the capital of Slovenia? The answer is", ApiCall("QA", "What is the capital of Slovenia?")),
-        ("Albrecht Dürer died on", ApiCall("WikiSearch", "died Dürer")),
+        ("Albrecht Dürer died on", ApiCall("WikiSearch", "happened Dürer died")),
         ('How do you say "Ich verstehe dich nicht." in English?', ApiCall("MT", "Ich verstehe dich nicht.")),
         ('The sign says "El vuelo dura 5 horas." In English:', ApiCall("MT", "El vuelo dura 5 horas.")),
     ],
@@ -98,7 +98,7 @@ def test_the_text_goes_on_with_the_result(prompt: str, call: ApiCall, result: st
     spliced = splice_result(result, tokenizer, max_tokens=tool.max_result_tokens)
     assert spliced is not None
     head = tokenizer.encode(call.head(quoted=tool.quoted))
-    before = [*tokenizer.encode(prompt), *tokenizer.encode(" ["), *head, *tokenizer.encode(" ->"), *spliced.ids]
+    before = [*tokenizer.encode_prompt(prompt), *tokenizer.encode(" ["), *head, *tokenizer.encode(" ->"), *spliced.ids]
     assert tokenizer.decode(greedy(before, stop={0})).startswith(goes_on)
 
 
