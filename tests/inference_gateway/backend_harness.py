@@ -10,7 +10,7 @@ from inference_gateway.backends.model_server import ServerAddress
 from inference_gateway.backends.openai import OpenAIServer
 from inference_gateway.backends.remote import RemoteBackend, RemoteLimits
 from inference_gateway.backends.tgi import TGIServer
-from inference_gateway.call_vocabulary import CallVocabulary, VocabularyTokenizer
+from inference_gateway.call_vocabulary import CallVocabulary, PromptTokenizer
 from inference_gateway.completion import Completer
 from inference_gateway.core import CallFinished, CallStarted, CompletionRequest, Finished, TextDelta
 from tests.inference_gateway.http_harness import serving
@@ -72,9 +72,9 @@ class Told:
         return replace(end, usage=replace(end.usage, cached_tokens=0))
 
 
-async def tell(completer: Completer, prompt: str, tokenizer: VocabularyTokenizer | None = None, **fields: Any) -> Told:
+async def tell(completer: Completer, prompt: str, tokenizer: PromptTokenizer | None = None, **fields: Any) -> Told:
     """Complete ``prompt``."""
-    encode = (tokenizer or small_tokenizer()).encode
+    encode = (tokenizer or small_tokenizer()).encode_prompt
     wanted: dict[str, Any] = {"max_tokens": 60, "tools": ("Calculator",), "max_calls": 2, "tool_timeout": 30.0}
     return await told_of(completer, CompletionRequest(prompt_ids=tuple(encode(prompt)), **wanted | fields))
 
