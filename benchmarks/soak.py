@@ -3,7 +3,7 @@
     python -m benchmarks.soak [--completions 10000] [--concurrency 32] [--seed 0]
 
 The gateway is a process of its own with the bundled model, as ``python -m inference_gateway`` starts it, with a cache
-that holds two of the longest requests. A fifth of the clients leave: at once, in the middle of a stream,
+that two of the longest requests do not fit into. A fifth of the clients leave: at once, in the middle of a stream,
 during a call, with or without a farewell. The calls of a third of the requests are slow, refused, answered with errors
 or with nonsense, or not at all. It exits with 1 unless each completion had exactly one end or a client that left, none
 hung, equal requests got equal texts, everything held was freed and memory stayed flat."""

@@ -154,6 +154,19 @@ def test_a_run_of_another_recipe_is_not_gone_on_with(corpus: Path, tmp_path: Pat
         training(tmp_path, corpus, replace(SMALL, seed=1)).train()
 
 
+def test_a_finished_model_is_trained_further(corpus: Path, tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    first = ReaderTraining(tmp_path / "first", SMALL, corpus)
+    first.write(tmp_path / "model")
+    (tmp_path / "second").mkdir()
+    second = ReaderTraining(tmp_path / "second", replace(SMALL, seed=1, gap_steps=0), corpus, tmp_path / "model")
+    for name, weight in second.model.state_dict().items():
+        torch.testing.assert_close(weight, first.model.state_dict()[name].half().float())
+    assert all(weight.requires_grad for weight in second.model.parameters())
+    with pytest.raises(ValueError, match=r"config\.json asks for"):
+        ReaderTraining(tmp_path / "second", replace(SMALL, inner_width=16), corpus, tmp_path / "model")
+
+
 def test_products_in_bfloat16_learn_as_well(corpus: Path, tmp_path: Path) -> None:
     losses = []
     precisions: tuple[Precision, ...] = ("float32", "bfloat16")

@@ -11,6 +11,7 @@ from services.translation.evaluate import evaluate_language
 from services.translation.flores import ENGLISH
 from services.translation.language_id import LanguageIdentifier
 from services.translation.model_folder import LANGUAGE_ID_NAME, read_manifest
+from services.translation.preparing import Prepared, Preparer
 from services.translation.translator import Translator
 from tests.services.test_base_readmes import as_request, comparable, shown
 from tests.services.test_translation.test_app import until_loaded
@@ -49,6 +50,9 @@ def test_a_few_words_are_of_a_language_that_is_translated(translator: Translator
         anything, one_of_them = identifier.detect(text), identifier.detect(text, known)
         assert anything.confidence < 0.5 < one_of_them.confidence
         assert one_of_them.language == language
+        prepared = Preparer(identifier, translator, min_confidence=0.5).prepare(text)
+        assert isinstance(prepared, Prepared)
+        assert prepared.source == language
     assert identifier.detect("Guten Morgen", ()).language is None
     assert identifier.detect("Guten Morgen", ()).confidence == 0
 
