@@ -6,7 +6,9 @@
    on with its whole output, there, even if it gains less there than it must (unless the rule is strict). A result may
    be longer than the five tokens that a gain is measured on: by the gain alone a translation is in the middle of
    its sentence, before the word that is hardest to foresee.
-3. Of one tool one call is at a position: the one that gains most.
+3. Of one tool one call is at a position: the one that gains most. Of those with the same result it is first the one
+   with the fewest words that the text before it does not say: what it found is the same, and the others ask with words
+   that a model would have to make up.
 4. At most so many calls are at a position: those that gain most. They are in the order of their gains, so that the
    call that helps most is next to what it helps with.
 
@@ -36,6 +38,8 @@ class KeptCall:
     gain: float
     foretells: bool = False
     """Whether the text goes on with the output."""
+    unsaid: int = 0
+    """Words of the input that the text before the call does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +83,12 @@ def goes_on_with(text: str, output: str) -> bool:
     return bool(said) and _words(text[: 2 * len(output) + 20])[: len(said)] == said  # room for spaces
 
 
+def unsaid(before: str, asked: str) -> int:
+    """How many words of the input ``asked`` the text ``before`` does not say, whatever their case and punctuation."""
+    said = set(_words(before))
+    return sum(word not in said for word in _words(asked))
+
+
 def _words(text: str) -> list[str]:
     bare = (word.strip(string.punctuation).casefold() for word in text.split())
     return [word for word in bare if word]
@@ -86,19 +96,23 @@ def _words(text: str) -> list[str]:
 
 def chosen(calls: Sequence[KeptCall], rule: MergeRule) -> list[KeptCall]:
     """The calls that are in a text, in their order there."""
-    calls = _best(calls, key=lambda call: (call.tool, call.input), most=1, foretelling=True)
-    calls = _best(calls, key=lambda call: (call.tool, call.offset), most=1)
-    calls = _best(calls, key=lambda call: call.offset, most=rule.calls_per_position)
+    calls = _best(calls, lambda call: (call.tool, call.input), first=lambda call: not call.foretells)
+    calls = _best(calls, lambda call: (call.tool, call.offset, call.output), first=lambda call: call.unsaid)
+    calls = _best(calls, lambda call: (call.tool, call.offset))
+    calls = _best(calls, lambda call: call.offset, rule.calls_per_position)
     return sorted(calls, key=lambda call: (call.offset, call.gain))
 
 
 def _best(
-    calls: Sequence[KeptCall], key: Callable[[KeptCall], Hashable], most: int, *, foretelling: bool = False
+    calls: Sequence[KeptCall],
+    key: Callable[[KeptCall], Hashable],
+    most: int = 1,
+    first: Callable[[KeptCall], int] = lambda call: 0,
 ) -> list[KeptCall]:
-    """Of each group of ``calls`` those ``most`` that gain most; ``foretelling``: those that foretell before others."""
+    """Of each group of ``calls`` those ``most`` that have the least of ``first``, and of these those that gain most."""
     seen: dict[Hashable, int] = {}
     best = []
-    for call in sorted(calls, key=lambda call: (foretelling and not call.foretells, -call.gain)):
+    for call in sorted(calls, key=lambda call: (first(call), -call.gain)):
         group = key(call)
         seen[group] = seen.get(group, 0) + 1
         if seen[group] <= most:

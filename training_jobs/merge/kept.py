@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from training_jobs.errors import StageError
-from training_jobs.merge.choosing import KeptCall, goes_on_with
+from training_jobs.merge.choosing import KeptCall, goes_on_with, unsaid
 from training_jobs.records import BELOW, KEPT, Annotated, Document, RecordError
 
 
@@ -89,9 +89,13 @@ def _kept(record: Annotated, path: Path, strict: bool) -> Iterator[KeptCall]:
             continue
         if candidate.output is None or candidate.gain is None:
             raise StageError(f"{path}: {record.document.id!r} keeps a call without output or gain; filter again")
-        foretells = goes_on_with(record.document.text[candidate.offset :], candidate.output)
+        before, behind = record.document.text[: candidate.offset], record.document.text[candidate.offset :]
+        foretells = goes_on_with(behind, candidate.output)
         if candidate.verdict == KEPT or (foretells and not strict):
-            yield KeptCall(record.tool, candidate.offset, candidate.input, candidate.output, candidate.gain, foretells)
+            asked = candidate.input
+            yield KeptCall(
+                record.tool, candidate.offset, asked, candidate.output, candidate.gain, foretells, unsaid(before, asked)
+            )
 
 
 def _put_paragraphs_back(kept: KeptTexts, files: Mapping[str, Path]) -> None:

@@ -16,7 +16,7 @@ from toolformer.calls_in_text import call_spans
 from toolformer.tools import ToolRegistry
 from training_jobs.annotate.annotator import outside
 from training_jobs.errors import StageError
-from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn, goes_on_with
+from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn, goes_on_with, unsaid
 from training_jobs.merge.earlier import Earlier
 from training_jobs.merge.precision import measure
 from training_jobs.merge.putting import plain, put, rendered
@@ -67,21 +67,26 @@ def test_calls_of_all_tools_stand_in_one_text_and_the_baseline_is_the_same_texts
 
 
 def test_the_rule_for_calls_in_one_text() -> None:
-    def call(tool: str, offset: int, input_: str, gain: float, foretells: bool = False) -> KeptCall:
-        return KeptCall(tool, offset, input_, "r", gain, foretells)
+    def call(
+        tool: str, offset: int, input_: str, gain: float, foretells: bool = False, unsaid: int = 0, result: str = "r"
+    ) -> KeptCall:
+        return KeptCall(tool, offset, input_, result, gain, foretells, unsaid)
 
     some = [
         call("QA", 5, "same", 0.9), call("QA", 9, "same", 1.1),  # the same call once, where it gains most
         # of the same call first those whose output the text goes on with
         call("D", 11, "told", 0.1, True), call("D", 12, "told", 0.2, True), call("D", 13, "told", 2.0),
         call("MT", 5, "one", 0.7), call("MT", 5, "two", 0.8),  # of a tool one at a position
+        # of those with the same result the one that the text says
+        call("W", 15, "kind of bridge", 3.0, unsaid=1), call("W", 15, "bridge", 1.0),
+        call("W", 17, "bridge", 1.0), call("W", 17, "kind of river", 2.0, unsaid=1, result="another"),
         call("A", 7, "x", 0.5), call("B", 7, "x", 0.9), call("C", 7, "x", 0.7),  # two at a position
         call("A", 0, "first", 0.6), call("B", 0, "last", 0.6),  # equal gains: as proposed
     ]  # fmt: skip
     found = [(one.tool, one.offset, one.input) for one in chosen(some, MergeRule())]
     assert found == [
         ("A", 0, "first"), ("B", 0, "last"), ("MT", 5, "two"), ("C", 7, "x"), ("B", 7, "x"), ("QA", 9, "same"),
-        ("D", 12, "told"),
+        ("D", 12, "told"), ("W", 15, "bridge"), ("W", 17, "kind of river"),
     ]  # fmt: skip
 
 
@@ -114,6 +119,11 @@ def test_a_call_that_is_kept_stands_where_the_text_goes_on_with_its_whole_result
     for strict, right in ((False, 1), (True, 0)):
         [found] = measure(files, tmp_path / "truth.jsonl", rule=MergeRule(strict=strict)).values()
         assert (found.merged, found.merged_right) == (1, right)
+
+
+def test_words_of_a_call_that_its_text_does_not_say() -> None:
+    assert unsaid("Who built the Tower Bridge?", "tower bridge") == 0
+    assert unsaid("Who built the Tower Bridge?", "kind Tower Bridge builder") == 2
 
 
 @pytest.mark.parametrize(

@@ -55,9 +55,9 @@ MIXTURE: Final = {
 """The share of tokens of each source. ``headings`` and ``prompts`` show known texts in the loop's forms; ``world`` is
 what the generated world's base model reads."""
 LATE_MIXTURE: Final = {
-    "encyclopedia": 0.20, "news": 0.04, "stories": 0.01, "definitions": 0.02, "reading": 0.12, "trivia": 0.03,
-    "grade school": 0.10, "one step": 0.05, "problems": 0.10, "sums": 0.04, "exercises": 0.004, "countries": 0.02,
-    "dated": 0.002, "days": 0.02, "foreign": 0.05, "headings": 0.06, "prompts": 0.12, "world": 0.014,
+    "encyclopedia": 0.16, "news": 0.03, "stories": 0.01, "definitions": 0.02, "reading": 0.11, "trivia": 0.03,
+    "grade school": 0.08, "one step": 0.04, "problems": 0.10, "sums": 0.05, "exercises": 0.004, "countries": 0.01,
+    "dated": 0.002, "days": 0.04, "foreign": 0.06, "headings": 0.08, "prompts": 0.16, "world": 0.014,
 }  # fmt: skip
 """The same of what is read last, while the learning rate falls: half as much prose, more of what tools are asked."""
 _LATE_SHARE: Final = 0.25
@@ -158,9 +158,11 @@ class Corpus:
 
 
 def make(
-    sources: Path, exams: Exams, pairs: Path, out: Path, *, tokens: float, vocabulary: int, seed: int
+    sources: Path, exams: Exams, pairs: Path, out: Path, *, tokens: float, vocabulary: int | Tokenizer, seed: int
 ) -> dict[str, Any]:
     """Make the corpus of so many ``tokens`` in ``out`` and return its manifest.
+
+    ``vocabulary`` is the size of the one to learn, or one that there is.
 
     Raises:
         OSError: if a source is not there.
@@ -168,16 +170,7 @@ def make(
     out.mkdir(parents=True, exist_ok=True)
     registry = ToolRegistry.load()
     corpus = Corpus(sources, Part(exams), pairs, seed)
-    tokenizer = train_tokenizer(
-        (
-            one
-            for source, share in MIXTURE.items()
-            for one in _up_to(
-                texts_for_vocabulary(corpus.texts(source), registry, said), share * _VOCABULARY_CHARACTERS
-            )
-        ),
-        vocab_size=vocabulary,
-    )
+    tokenizer = vocabulary if isinstance(vocabulary, Tokenizer) else _learned(corpus, registry, vocabulary)
     save_tokenizer(tokenizer, out)
     encoder = Encoder(tokenizer, registry, seed)
     texts = {source: corpus.texts(source) for source in MIXTURE}
@@ -187,6 +180,19 @@ def make(
     about = {"seed": seed, "vocabulary": tokenizer.get_vocab_size()}
     write_manifest(out / LATE, about | late)
     return write_manifest(out, about | first)
+
+
+def _learned(corpus: Corpus, registry: ToolRegistry, size: int) -> Tokenizer:
+    texts = (
+        one
+        for source, share in MIXTURE.items()
+        for one in _up_to(texts_for_vocabulary(corpus.texts(source), registry, said), share * _VOCABULARY_CHARACTERS)
+    )
+    return train_tokenizer(texts, vocab_size=size)
+
+
+def _of_model(folder: Path) -> Tokenizer:
+    return Tokenizer.from_str((folder / "tokenizer.json").read_text(encoding="utf-8"))
 
 
 def _encode(
@@ -293,6 +299,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="directory to write the corpus to")
     parser.add_argument("--tokens", type=float, default=60, help="millions of tokens; 0: no corpus (%(default)s)")
     parser.add_argument("--vocabulary", type=int, default=8192, help="size of the vocabulary (%(default)s)")
+    parser.add_argument("--vocabulary-of", type=Path, help="model folder whose vocabulary to use, to train it further")
     parser.add_argument(
         "--teach", type=int, default=3_000, help="texts of a tool in each round of teaching (%(default)s)"
     )
@@ -306,7 +313,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         held_out = Corpus(folder, Part(exams, held_out=True), pairs, options.seed)
         write_teaching(held_out.documents, options.teach, options.out)
         if options.tokens:
-            tokens, vocabulary = options.tokens * 1e6, options.vocabulary
+            tokens, known = options.tokens * 1e6, options.vocabulary_of
+            vocabulary = _of_model(known) if known else options.vocabulary
             manifest = make(*sources, options.out, tokens=tokens, vocabulary=vocabulary, seed=options.seed)
             print(json.dumps(manifest, indent=2))
     except OSError as trouble:

@@ -7,22 +7,15 @@ no base model reads.
 from __future__ import annotations
 
 import datetime as dt
-import operator
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from collections.abc import Iterator, Sequence
 from typing import Final
 
-from training_jobs.corpora.real_text.known_texts import DAYS, FIRST_DAY
+from training_jobs.corpora.real_text.known_texts import DAYS, FIRST_DAY, as_typed
 from training_jobs.corpora.real_text.overlap import Exams
-from training_jobs.corpora.real_text.problems import PHRASES, bare, made, plain_number, solved, taught
+from training_jobs.corpora.real_text.problems import PHRASES, bare, made, solved, stepped, taught
 
-_OPERATIONS: Final[Mapping[str, Callable[[Decimal, Decimal], Decimal]]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
-}  # fmt: skip
 _ANSWERS: Final = ("The answer is {}.", "It is {}.", "{}.")
-_WHOLE_SHARE: Final = 0.8
-"""Of the divisions, those without a rest."""
 
 
 def problems(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Iterator[str]:
@@ -40,21 +33,12 @@ def sums(rng: random.Random, exams: Exams) -> Iterator[str]:
 
 
 def typed(rng: random.Random, exams: Exams) -> Iterator[str]:
-    """Calculations as people type them, in more forms and steps than `sums`, but for those of the exams; one a row,
-    without end."""
+    """Calculations as people type them, in other forms than `sums`, but for those of the exams; one a row, without
+    end."""
     while True:
-        pattern = rng.choice(PHRASES["typed"])
-        numbers = {name: Decimal(rng.randint(2, rng.choice((20, 100, 1_000)))) for name in "abc"}
-        numbers["s"] = Decimal(rng.choice((5, 10, 15, 20, 25, 30, 40, 50, 75, rng.randint(2, 60))))
-        numbers["a"] = (
-            max(numbers["a"], numbers["b"]) if "-" in pattern["sum"] or "b a /" in pattern["sum"] else numbers["a"]
-        )
-        if pattern["sum"] == "a b /" and rng.random() < _WHOLE_SHARE:
-            numbers["a"] *= numbers["b"]
-        text = rng.choice(pattern["text"]).format_map(numbers)
-        if not exams.asks(text):
-            answer = plain_number(_worked_out(pattern["sum"], numbers))
-            yield f"{text}{'' if text.endswith('$') else ' '}{answer}."
+        one = stepped(rng, PHRASES["typed"])
+        if not exams.asks(one.text):
+            yield f"{one.text}{'' if one.text.endswith('$') else ' '}{one.answer}."
 
 
 def word_problems(rng: random.Random, names: Sequence[str], things: Sequence[str], exams: Exams) -> Iterator[str]:
@@ -64,17 +48,6 @@ def word_problems(rng: random.Random, names: Sequence[str], things: Sequence[str
         problem = taught(rng, names, things)
         if not (exams.asks(problem.text) or exams.overlaps(problem.text)):
             yield f"{problem.text} {rng.choice(_ANSWERS).format(problem.answer)}"
-
-
-def _worked_out(steps: str, numbers: Mapping[str, Decimal]) -> Decimal:
-    stack: list[Decimal] = []
-    for step in steps.split():
-        if step in _OPERATIONS:
-            second, first = stack.pop(), stack.pop()
-            stack.append(_OPERATIONS[step](first, second))
-        else:
-            stack.append(numbers[step] if step in numbers else Decimal(step))
-    return stack[0]
 
 
 def days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
@@ -117,5 +90,6 @@ def asked_foreign(rng: random.Random, pairs: Sequence[tuple[str, str, str]]) -> 
 
 
 def _with_meaning(rng: random.Random, pairs: Sequence[tuple[str, str, str]], forms: Sequence[str]) -> str:
-    language, text, english = rng.choice(pairs)
+    language, *pair = rng.choice(pairs)
+    text, english = as_typed(rng, *pair)
     return rng.choice(forms).format(l=language, f=text, e=english)

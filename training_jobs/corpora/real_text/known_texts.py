@@ -31,6 +31,13 @@ _PIECES: Final = ((1, 2), (70, 30))
 _CUT_SHARE: Final = 0.6
 """Of the problems, those from GSM8K's; most others are made from patterns."""
 _BARE_SHARE: Final = 0.15
+_ASKED_SHARE: Final = 0.5
+"""Of the passages, those of which the question itself and its answer are the text: what is asked is then in the text,
+to be copied into the call."""
+_ASKED: Final = ("{q} {a}.", "{q} {a}.", "{q} The answer is {a}.", "{q} It is {a}.", "Question: {q} Answer: {a}.")
+_UNSTOPPED_SHARE: Final = 0.5
+"""Of the foreign sentences, those without the stop at their end: people seldom type it."""
+_STOPS: Final = ".。।"
 _SEARCHED: Final = frozenset(PHRASES["words"]["not searched"])
 """Words of a question that a search for its answer does without."""
 
@@ -85,7 +92,7 @@ class KnownTexts:
                 return _problem(rng.choice(self.problems))
             return _problem(bare(rng) if rng.random() < _BARE_SHARE else made(rng, self.names, self.things))
         if family == "passage":
-            return _passage(*rng.choice(self.passages))
+            return _passage(rng, *rng.choice(self.passages))
         return _foreign(rng, *rng.choice(self.pairs))
 
 
@@ -106,23 +113,37 @@ def _problem(problem: Problem) -> KnownText:
     return KnownText(text, (Truth("Calculator", len(before), problem.sum, problem.answer),))
 
 
-def _passage(question: str, answer: str, sentence: str) -> KnownText:
-    at = sentence.index(f" {answer}")
+def _passage(rng: random.Random, question: str, answer: str, sentence: str) -> KnownText:
+    if rng.random() < _ASKED_SHARE:
+        sentence = rng.choice(_ASKED).format(q=question, a=answer)
+        at = sentence.rindex(f" {answer}")
+    else:
+        at = sentence.index(f" {answer}")
     words = [word for word in question.rstrip("?").split() if word.lower() not in _SEARCHED]
     asked = (("QA", question), ("WikiSearch", " ".join(words)))
     return KnownText(sentence, tuple(Truth(tool, at, about, answer) for tool, about in asked if about))
 
 
 def _foreign(rng: random.Random, language: str, foreign: str, english: str) -> KnownText:
+    foreign, english = as_typed(rng, foreign, english)
     before, _, _ = rng.choice(_ENGLISH_LAST).format(l=language, f=foreign, e="\0").partition(" \0")
     return KnownText(f"{before} {english}", (Truth("MT", len(before), foreign, english),))
 
 
+def as_typed(rng: random.Random, foreign: str, english: str) -> tuple[str, str]:
+    """A foreign text and its meaning; without the stop at their ends as often as with it."""
+    if rng.random() < _UNSTOPPED_SHARE and foreign[-1:] in _STOPS:
+        return foreign.rstrip(_STOPS), english.rstrip(_STOPS)
+    return foreign, english
+
+
 def _day(rng: random.Random) -> tuple[KnownText, dt.date]:
     day = FIRST_DAY + dt.timedelta(days=rng.randrange(DAYS))
-    told = rng.choice((f"{day:%A}", f"{day:%B} {day.day}, {day.year}", f"{day:%A}, {day:%B} {day.day}, {day.year}"))
-    before = rng.choice(PHRASES["days"]["before"])
-    return KnownText(f"{before} {told}.", (Truth("Calendar", len(before), "", told),)), day
+    form = rng.choice(PHRASES["days"]["known"])
+    one = dt.timedelta(days=1)
+    text = form.format(d=day, n=day + one, p=day - one, y=day.year + 1)
+    at = form.index(" {")
+    return KnownText(text, (Truth("Calendar", at, "", text[at + 1 :].rstrip(".")),)), day
 
 
 FIRST_DAY: Final = dt.date(1950, 1, 1)

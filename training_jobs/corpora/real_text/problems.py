@@ -12,9 +12,11 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
+
+from services.calculator.engine import calculate
 
 
 def _table(name: str) -> Mapping[str, Any]:
@@ -30,6 +32,12 @@ _NUMBER: Final = re.compile(r"^\s*\$?[\d.,]*\d")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _BEGINNING: Final = re.compile(r"(?:^|[.?!] )[a-z]")
 _BESIDE_SHARE: Final = 0.3
+_STEPPED_SHARE: Final = 0.35
+"""Of the bare calculations, those of more than two numbers or with a known one, such as the minutes of an hour."""
+_PRICED_SHARE: Final = 0.4
+"""Of the amounts of money, those with cents."""
+_WHOLE_SHARE: Final = 0.8
+"""Of the divisions, those without a rest."""
 _NUMBER_WORDS: Final[Sequence[str]] = PHRASES["words"]["numbers"]
 
 
@@ -44,21 +52,6 @@ class Problem:
     goes_on: str = ""
 
 
-def value_of(first: str, sign: str, second: str) -> str | None:
-    """What the calculation gives, rounded to two decimals as the calculator does; ``None`` for a division by zero."""
-    a, b = Decimal(first), Decimal(second)
-    if sign == "/" and not b:
-        return None
-    exact = {"+": a + b, "-": a - b, "*": a * b}[sign] if sign != "/" else a / b
-    return plain_number(exact)
-
-
-def plain_number(exact: Decimal) -> str:
-    """Rounded to two decimals, without zeros at the end."""
-    plain = f"{exact.quantize(Decimal('0.01'), ROUND_HALF_UP):f}"
-    return plain.rstrip("0").rstrip(".") if "." in plain else plain
-
-
 def cut(question: str, solution: str) -> Iterator[Problem]:
     """The one-step problems in a problem of GSM8K: for each line of the ``solution`` whose two operands the
     ``question`` names, the sentences that name them and the line itself."""
@@ -69,33 +62,34 @@ def cut(question: str, solution: str) -> Iterator[Problem]:
         if operands is None:
             continue
         first, sign, second = operands.groups()
+        if sign == "/" and not Decimal(second):
+            continue
         needed = [at for at, one in enumerate(sentences[:-1]) if _names(one, first) or _names(one, second)]
         context = " ".join(sentences[at] for at in needed)
-        answer = value_of(first, sign, second)
         plain = _WRITTEN.sub(r"\1", line)
         before, annotation, behind = plain.partition(f"<<{found[0][0]}={found[0][1]}>>")
-        if not annotation or answer is None or not (_names(context, first) and _names(context, second)):
+        if not annotation or not (_names(context, first) and _names(context, second)):
             continue
         if re.search(r"\d[^.!?]*[-–+*/×=]", before):  # the calculation is written in another form than the annotation's
             continue
         goes_on = _NUMBER.sub("", behind, count=1).strip()
         joined = "" if goes_on[:1] in ".,;%" else " "
-        yield Problem(
-            f"{context} {before.strip()}".strip(), f"{first} {sign} {second}", answer, f"{joined}{goes_on or '.'}"
-        )
+        asked = f"{first} {sign} {second}"
+        yield Problem(f"{context} {before.strip()}".strip(), asked, calculate(asked), f"{joined}{goes_on or '.'}")
 
 
 def made(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Problem:
     """A problem from a pattern. All operations are equally frequent."""
     sign = rng.choice("+-*/")
     pattern = rng.choice([one for one in PHRASES["problem"] if one["sum"][2] == sign])
-    a, b = _operands(rng, pattern)
+    told = rng.choice(pattern["text"])
+    a, b = _operands(rng, pattern, told)
     name, other = rng.sample(names, 2)
     slots = {
         "name": name, "other": other, "thing": rng.choice(things), "place": rng.choice(PHRASES["words"]["place"]),
         "a": _spelled(rng, a), "b": _spelled(rng, b), "d": str(rng.randint(2, 99)),
     }  # fmt: skip
-    sentences = [rng.choice(pattern["text"])]
+    sentences = [told]
     if rng.random() < 0.3:
         sentences.insert(rng.randrange(2), rng.choice(PHRASES["distractors"]["text"]))
     sentences.append(rng.choice(pattern["question"]))
@@ -107,12 +101,13 @@ def taught(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> P
     frequent."""
     sign = rng.choice("+-*/")
     pattern = rng.choice([one for one in _TAUGHT["problem"] if one["sum"][2] == sign])
-    a, b = _operands(rng, pattern)
+    told = rng.choice(pattern["text"])
+    a, b = _operands(rng, pattern, told)
     slots: dict[str, Any] = {slot: rng.choice(words) for slot, words in _TAUGHT["words"].items() if slot != "beside"}
     slots["name"], slots["other"] = rng.sample(names, 2)
     slots["thing"], slots["thing2"], slots["thing3"] = rng.sample(things, 3)
     slots |= {"a": _spelled(rng, a), "b": _spelled(rng, b), "d": str(rng.randint(2, 99))}
-    sentences = [rng.choice(pattern["text"])]
+    sentences = [told]
     if "question" in pattern:
         if sentences[0][-1] == "." and rng.random() < _BESIDE_SHARE:
             sentences.insert(rng.randrange(2), rng.choice(_TAUGHT["words"]["beside"]))
@@ -121,31 +116,50 @@ def taught(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> P
     return _posed(written, pattern["sum"], {"a": a, "b": b})
 
 
+def stepped(rng: random.Random, patterns: Sequence[Mapping[str, Any]]) -> Problem:
+    """A calculation as people write it, by one of the patterns, whose ``sum`` may have several steps."""
+    pattern = rng.choice(patterns)
+    steps, text = pattern["sum"], rng.choice(pattern["text"])
+    numbers = {name: rng.randint(2, rng.choice((20, 100, 1_000))) for name in "abc"}
+    numbers["s"] = rng.choice((5, 10, 15, 20, 25, 30, 40, 50, 75, rng.randint(2, 60)))
+    if "a - b" in steps or "b / a" in steps:
+        numbers["a"], numbers["b"] = max(numbers["a"], numbers["b"]), min(numbers["a"], numbers["b"])
+    if steps == "a / b" and rng.random() < _WHOLE_SHARE:
+        numbers["a"] *= numbers["b"]
+    slots = {name: f"{number}{_cents(rng, name, text)}" for name, number in numbers.items()}
+    calculation = re.sub(r"[abcs]", lambda found: slots[found[0]], steps)
+    return Problem(text.format_map(slots), calculation, calculate(calculation))
+
+
+def _cents(rng: random.Random, slot: str, text: str) -> str:
+    """What stands behind a whole number, if it is money in the text: often a point and two digits."""
+    priced = f"${{{slot}}}" in text and rng.random() < _PRICED_SHARE
+    return f".{rng.choice((rng.randrange(100), 10 * rng.randrange(10), 50)):02}" if priced else ""
+
+
 def _posed(written: str, calculation: str, numbers: Mapping[str, str]) -> Problem:
     """``calculation`` is such as ``a - b``."""
-    first, sign, second = (numbers.get(one, one) for one in calculation.split())
-    answer = value_of(first, sign, second)
-    assert answer is not None
-    return Problem(written, f"{first} {sign} {second}", answer)
+    worked_out = " ".join(numbers.get(one, one) for one in calculation.split())
+    return Problem(written, worked_out, calculate(worked_out))
 
 
 def bare(rng: random.Random) -> Problem:
-    """A calculation as it is typed: a sum, a part in percent, a product in words."""
+    """A calculation as it is typed: a sum, a part in percent, a product in words, several steps."""
+    if rng.random() < _STEPPED_SHARE:
+        return stepped(rng, PHRASES["steps"])
     sign = rng.choice("+-*/")
     a, b = _operands(rng, {"divides": sign == "/", "sum": f"a {sign} b", "larger_first": sign == "-"})
-    answer = value_of(a, sign, b)
-    assert answer is not None
     calculation = f"{a} {sign} {b}"
+    answer = calculate(calculation)
     kind = rng.random()
     if kind < 0.25:
         share, whole = (
             rng.choice((5, 10, 15, 20, 25, 30, 40, 50, 60, 75, 80, 90, rng.randint(1, 99))),
             rng.randint(2, 999),
         )
-        found = value_of(str(share), "*", str(Decimal(whole) / 100))
-        assert found is not None
+        part = f"{whole} * {share} / 100"
         forms = ("What is {s}% of {w}?", "{s}% of {w} is", "{s} percent of {w} is", "How much is {s} percent of {w}?")
-        return Problem(rng.choice(forms).format(s=share, w=whole), f"{whole} * {share} / 100", found)
+        return Problem(rng.choice(forms).format(s=share, w=whole), part, calculate(part))
     word = {"+": ("plus", "added to"), "-": ("minus",), "*": ("times", "multiplied by"), "/": ("divided by",)}[sign]
     if kind < 0.5:
         forms = ("What is {a} {word} {b}?", "{a} {word} {b} is", "How much is {a} {word} {b}?", "{a} {word} {b} equals")
@@ -172,8 +186,8 @@ def solved(problem: Problem, rng: random.Random) -> str:
     return form.format(t=problem.text, a=problem.answer, s=problem.sum)
 
 
-def _operands(rng: random.Random, pattern: Mapping[str, Any]) -> tuple[str, str]:
-    """Two numbers that fit the pattern: products are small, quotients mostly whole."""
+def _operands(rng: random.Random, pattern: Mapping[str, Any], text: str = "") -> tuple[str, str]:
+    """Two numbers that fit the pattern and its ``text``: products are small, quotients mostly whole, money in cents."""
     high = rng.choice((20, 100, 100, 1000, 10_000 if pattern["sum"][2] in "+-" else 200))
     a, b = rng.randint(2, high), rng.randint(2, high)
     if pattern["sum"][2] == "*" and rng.random() < 0.7:
@@ -184,8 +198,7 @@ def _operands(rng: random.Random, pattern: Mapping[str, Any]) -> tuple[str, str]
         return (str(large), str(small)) if pattern["sum"][0] == "a" else (str(small), str(large))
     if a == b:
         a += 1
-    cents = rng.random() < 0.1 and pattern["sum"][2] in "+-"
-    first, second = (Decimal(one) + (Decimal(rng.randrange(100)) / 100 if cents else 0) for one in (a, b))
+    first, second = (Decimal(f"{one}{_cents(rng, slot, text)}") for slot, one in (("a", a), ("b", b)))
     wrong = first < second if pattern.get("larger_first") else first > second and bool(pattern.get("larger_second"))
     return (str(second), str(first)) if wrong else (str(first), str(second))
 

@@ -144,7 +144,7 @@ def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, st
 
 
 def questions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
-    """Each question of `reading` and `trivia` alone, with its answer; for the teaching, no base model reads them so."""
+    """Each question of `reading` and `trivia` alone, with its answer; for the teaching."""
     asked = [(question, answers[0]) for question, answers in trivia_questions(folder, part)]
     alone = (passage for passage in passages(folder, part) if passage.source not in _NOT_ALONE)
     asked += [pair for passage in alone for pair in passage.asked]
