@@ -7,6 +7,7 @@ import tarfile
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from itertools import chain, islice, pairwise
 from pathlib import Path
 
@@ -38,6 +39,7 @@ from training_jobs.records import Document, Plain, records_in
 NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums", "kites")
 PAIRS = "sentence\tfra_Latn\tIl neige.\tIt is snowing.\nword\teng_Latn\tsnow\tsnow\n"
 ALL = Part(Exams())
+FACTS = partial(facts, exams=Exams())
 
 
 def test_a_solution_line_becomes_a_problem_of_its_own() -> None:
@@ -182,6 +184,7 @@ def test_each_call_of_a_known_text_stands_before_its_answer() -> None:
         [("French", "Il neige.", "It is snowing.")],
         NAMES,
         THINGS,
+        FACTS,
     )
     rng = random.Random(2)
     tools = set()
@@ -195,7 +198,7 @@ def test_each_call_of_a_known_text_stands_before_its_answer() -> None:
 
 
 def test_what_is_asked_is_often_the_text_itself() -> None:
-    known = KnownTexts([], [("What colour was it?", "red", "It was red.")], [], NAMES, THINGS)
+    known = KnownTexts([], [("What colour was it?", "red", "It was red.")], [], NAMES, THINGS, FACTS)
     passages = [known._piece(random.Random(seed), "passage").plain for seed in range(200)]
     asked = sum(text.startswith("What colour was it?") or "Question: What" in text for text in passages)
     assert 60 < asked < 140

@@ -20,6 +20,7 @@ import tarfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -102,6 +103,7 @@ class Corpus:
             self._pairs,
             _frequent(r"\b([A-Z][a-z]+) (?:has|had|bought|buys|wants|needs|makes|went|made)\b", asked, _NO_NAMES),
             _frequent(r"How many ([a-z]+s) ", asked, _NO_THINGS),
+            partial(facts, exams=part.exams, side="read"),
         )
 
     def texts(self, source: str) -> Iterator[CorpusText]:
@@ -137,7 +139,7 @@ class Corpus:
             ),
             "foreign": lambda: generated_part.foreign(rng, self._pairs),
             "meanings": lambda: generated_part.asked_foreign(rng, self._pairs),
-            "facts": lambda: (one.text for one in facts(rng, self._part.exams)),
+            "facts": lambda: (one.text for one in facts(rng, self._part.exams, "taught")),
         }
         yield from map(CorpusText.of, texts[source]())
 

@@ -1,4 +1,8 @@
-"""Facts of the bundled encyclopedia as people ask for them or state them, one a row: texts for the teaching alone."""
+"""Facts of the bundled encyclopedia as people ask for them or state them, each with a question that asks for it.
+
+A base model reads those of half of the things, under a call's result and in tools' prompts; the teaching has the other
+half.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +12,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from demo_world.facts.fact_pages import Value, fact_rows
 from demo_world.page import listed
 from demo_world.questions import ask, draw_fact, phrasings
 from demo_world.relations import statements
+from demo_world.splits import is_held_out
 from training_jobs.corpora.real_text.overlap import Exams
 
 _FORMS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = tomllib.loads(
@@ -25,31 +30,44 @@ _GEOGRAPHY: Final = ("country ", "city population", "city place")
 _ARTICLES: Final = ("the ", "an ", "a ")
 
 
+Side = Literal["read", "taught"]
+_TAUGHT_PERCENT: Final = 50.0
+
+
 @dataclass(frozen=True, slots=True)
 class ToldFact:
-    """A fact on ``thing``, asked and answered or stated, and the ``answer`` in this ``text``."""
+    """A fact on ``thing``, asked and answered or stated, the ``answer`` in this ``text``, and a ``question`` for it,
+    the text's own if that asks."""
 
     thing: str
     text: str
     answer: str
+    question: str
 
 
-def facts(rng: random.Random, exams: Exams) -> Iterator[ToldFact]:
-    """Facts but for those that an exam asks in these words, without end."""
+def facts(rng: random.Random, exams: Exams, side: Side | None = None) -> Iterator[ToldFact]:
+    """Facts but for those that an exam asks in these words, of the things on one ``side`` or of all, without end."""
     while True:
         fact = _of_geography(rng) if rng.random() < _GEOGRAPHY_SHARE else _of_table(rng)
-        if not exams.asks(fact.text.partition(fact.answer)[0]):
+        taught = is_held_out("told fact", fact.thing, percent=_TAUGHT_PERCENT)
+        if side in (None, "taught" if taught else "read") and not exams.asks(fact.text.partition(fact.answer)[0]):
             yield fact
+
+
+def without_article(name: str) -> str:
+    """What is searched for: ``Eiffel Tower``."""
+    return next((name.removeprefix(one) for one in _ARTICLES if name.startswith(one)), name)
 
 
 def _of_table(rng: random.Random) -> ToldFact:
     table, number, column = rng.choice(_known())
     row = fact_rows(table)[number]
-    bare = next((row.name.removeprefix(one) for one in _ARTICLES if row.name.startswith(one)), row.name)
-    value, form = Value(listed(row.values[column])), rng.choice(_FORMS[table][column])
-    form += "." if "{value" in form else " {value}."
-    text = form.format(name=row.name, Name=row.name[:1].upper() + row.name[1:], bare=bare, value=value)
-    return ToldFact(row.name, text, value)
+    value, forms = Value(listed(row.values[column])), _FORMS[table][column]
+    name = {"name": row.name, "Name": row.name[:1].upper() + row.name[1:], "bare": without_article(row.name)}
+    form = rng.choice(forms)
+    asking = form if form.endswith("?") else rng.choice([one for one in forms if one.endswith("?")])
+    text = (form if "{value" in form else f"{form} {{value}}") + "."
+    return ToldFact(row.name, text.format(**name, value=value), value, asking.format(**name))
 
 
 def _of_geography(rng: random.Random) -> ToldFact:
@@ -57,13 +75,13 @@ def _of_geography(rng: random.Random) -> ToldFact:
         fact = draw_fact(rng, held_out=False)
         if not fact.relation.startswith(_GEOGRAPHY):
             continue
+        question = ask(rng.choice(phrasings(fact.relation, held_out=False)), fact)
         if rng.random() < _ASKED_SHARE:
-            question = ask(rng.choice(phrasings(fact.relation, held_out=False)), fact)
-            return ToldFact(fact.entity, f"{question} {fact.answer}.", fact.answer)
+            return ToldFact(fact.entity, f"{question} {fact.answer}.", fact.answer, question)
         plain = [one for one in statements(fact.relation, held_out=False) if "{person" not in one.lower()]
         if plain:
             stated = rng.choice(plain).replace("|", "").format(entity=fact.entity, answer=fact.answer)
-            return ToldFact(fact.entity, f"{stated[:1].upper()}{stated[1:]}.", fact.answer)
+            return ToldFact(fact.entity, f"{stated[:1].upper()}{stated[1:]}.", fact.answer, question)
 
 
 @cache

@@ -1,5 +1,5 @@
-"""Real texts of which it is known what a tool would say to them: a problem's sum, a passage's question, a foreign
-sentence's meaning, a day.
+"""Real texts of which it is known what a tool would say to them: a problem's sum, a passage's question, a fact's, a
+foreign sentence's meaning, a day.
 
 The loop shows a model such texts under a call's result and in the form of a tool's prompt
 (`training_jobs/corpora/base/drawing.py`); here no tool need be running, since the sources have the answers.
@@ -9,23 +9,21 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from demo_world.articles import Truth
 from demo_world.articles.article import join
 from training_jobs.corpora.base.drawing import Heading
+from training_jobs.corpora.real_text.facts_part import ToldFact, without_article
 from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made
 
-_FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 5, "foreign": 2, "day": 2}
-_FAMILY_OF: Final = {
-    "Calculator": "problem",
-    "Calendar": "day",
-    "WikiSearch": "passage",
-    "QA": "passage",
-    "MT": "foreign",
-}
+_FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 3, "fact": 3, "foreign": 2, "day": 2}
+_FAMILIES_OF: Final[Mapping[str | None, Sequence[str]]] = {
+    "Calculator": ("problem",), "Calendar": ("day",), "WikiSearch": ("passage", "fact"), "QA": ("passage", "fact"),
+    "MT": ("foreign",),
+}  # fmt: skip
 _EMPHASIS: Final = 8
 _PIECES: Final = ((1, 2), (70, 30))
 _CUT_SHARE: Final = 0.6
@@ -59,7 +57,7 @@ class KnownTexts:
     """Draws texts, as `drawing.Prose` says.
 
     ``problems`` are cut from solutions; ``passages`` are questions with the answer and the sentence that has it;
-    ``pairs`` a language, a foreign text and its English.
+    ``pairs`` a language, a foreign text and its English; ``facts`` gives facts of the encyclopedia.
     """
 
     problems: Sequence[Problem]
@@ -67,12 +65,13 @@ class KnownTexts:
     pairs: Sequence[tuple[str, str, str]]
     names: Sequence[str]
     things: Sequence[str]
+    facts: Callable[[random.Random], Iterator[ToldFact]]
 
     def __call__(self, rng: random.Random, tool: str | None) -> tuple[str, tuple[Truth, ...], dt.date | None]:
         """A text, the calls that help in it, and the day it names."""
         families = dict(_FAMILIES)
-        if tool in _FAMILY_OF:
-            families[_FAMILY_OF[tool]] *= _EMPHASIS
+        for family in _FAMILIES_OF.get(tool, ()):
+            families[family] *= _EMPHASIS
         sizes, weights = _PIECES
         drawn, day = [], None
         for family in rng.choices(tuple(families), tuple(families.values()), k=rng.choices(sizes, weights)[0]):
@@ -91,6 +90,8 @@ class KnownTexts:
             if rng.random() < _CUT_SHARE:
                 return _problem(rng.choice(self.problems))
             return _problem(bare(rng) if rng.random() < _BARE_SHARE else made(rng, self.names, self.things))
+        if family == "fact":
+            return _fact(next(self.facts(rng)))
         if family == "passage":
             return _passage(rng, *rng.choice(self.passages))
         return _foreign(rng, *rng.choice(self.pairs))
@@ -122,6 +123,12 @@ def _passage(rng: random.Random, question: str, answer: str, sentence: str) -> K
     words = [word for word in question.rstrip("?").split() if word.lower() not in _SEARCHED]
     asked = (("QA", question), ("WikiSearch", " ".join(words)))
     return KnownText(sentence, tuple(Truth(tool, at, about, answer) for tool, about in asked if about))
+
+
+def _fact(fact: ToldFact) -> KnownText:
+    at = fact.text.rindex(f" {fact.answer}")
+    asked = (("QA", fact.question), ("WikiSearch", without_article(fact.thing)))
+    return KnownText(fact.text, tuple(Truth(tool, at, about, fact.answer) for tool, about in asked))
 
 
 def _foreign(rng: random.Random, language: str, foreign: str, english: str) -> KnownText:
