@@ -13,12 +13,13 @@ from demo_world.texts.text import Text
 @dataclass(frozen=True, slots=True)
 class Truth:
     """A call that helps: ``tool`` asked ``input`` right before character ``offset`` of the text gives the ``answer``
-    that stands there, a space after it."""
+    that stands there, a space after it; where the tool says more than that, ``result`` is what it says."""
 
     tool: str
     offset: int
     input: str
     answer: str
+    result: str = ""
 
 
 @dataclass(frozen=True, slots=True)

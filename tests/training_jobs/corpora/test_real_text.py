@@ -146,7 +146,7 @@ def test_an_answer_is_found_in_its_sentence(tmp_path: Path) -> None:
     write_squad(tmp_path)
     # "Ada" begins its sentence, so no call could be put before it.
     found = list(answering_sentences(tmp_path, ALL))
-    assert found == [("What colour was it?", "red", "It was red and had a tail.")]
+    assert found == [("What colour was it?", "red", "It was red and had a tail.", "A")]
 
 
 def test_what_is_held_out_of_a_source_is_not_in_the_other_part(tmp_path: Path) -> None:
@@ -180,25 +180,28 @@ def test_each_call_of_a_known_text_stands_before_its_answer() -> None:
             Problem("A hall has 12 rows of 9 seats. There are", "12 * 9", "108", " seats."),
             Problem("It costs $", "2 * 3", "6"),
         ],
-        [("What colour was it?", "red", "It was red and had a tail.")],
+        [("What colour was it?", "red", "It was red and had a tail.", "Kites")],
         [("French", "Il neige.", "It is snowing.")],
         NAMES,
         THINGS,
         FACTS,
     )
     rng = random.Random(2)
-    tools = set()
+    tools, found = set(), 0
     for _ in range(500):
         text, truths, day = known(rng, rng.choice(("Calculator", "Calendar", "QA", "MT", None)))
         for truth in truths:
             tools.add(truth.tool)
             assert text[truth.offset :].removeprefix(" ").removeprefix("$").startswith(truth.answer), text
+            assert truth.answer in (truth.result or truth.answer)
+            found += truth.result.count(" > ")
         assert (day is None) == all(truth.tool != "Calendar" for truth in truths)
     assert tools == {"Calculator", "Calendar", "WikiSearch", "QA", "MT"}
+    assert found > 50, "a search shows a sentence"
 
 
 def test_what_is_asked_is_often_the_text_itself() -> None:
-    known = KnownTexts([], [("What colour was it?", "red", "It was red.")], [], NAMES, THINGS, FACTS)
+    known = KnownTexts([], [("What colour was it?", "red", "It was red.", "")], [], NAMES, THINGS, FACTS)
     passages = [known._piece(random.Random(seed), "passage").plain for seed in range(200)]
     asked = sum(text.startswith("What colour was it?") or "Question: What" in text for text in passages)
     assert 60 < asked < 140

@@ -141,9 +141,9 @@ def under_heading(rng: random.Random, draw: Prose) -> CorpusText:
     elif shape == "other":
         _, others, date = _text_with_truth(rng, draw)
         known = rng.choice(others)
-        heading = Heading(known.tool, known.input, known.answer, date.isoformat() if date else None)
+        heading = Heading(known.tool, known.input, known.result or known.answer, date.isoformat() if date else None)
     else:
-        heading = Heading(known.tool, known.input, known.answer, day)
+        heading = Heading(known.tool, known.input, known.result or known.answer, day)
     between = (Shown(rng.choice((" ", "\n")), learned=False),) if rng.random() < 0.2 else ()
     return CorpusText("heading", (heading, *between, Shown(text)))
 

@@ -7,6 +7,7 @@ half.
 from __future__ import annotations
 
 import random
+import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,14 @@ from functools import cache
 from pathlib import Path
 from typing import Final, Literal
 
+from demo_world.encyclopedia import pages
 from demo_world.facts.fact_pages import Value, fact_rows
 from demo_world.page import listed
 from demo_world.questions import ask, draw_fact, phrasings
 from demo_world.relations import statements
 from demo_world.splits import is_held_out
 from training_jobs.corpora.real_text.overlap import Exams
+from training_jobs.corpora.real_text.sources import SENTENCE
 
 _FORMS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = tomllib.loads(
     Path(__file__).with_name("facts.toml").read_text(encoding="utf-8")
@@ -54,6 +57,15 @@ def facts(rng: random.Random, exams: Exams, side: Side | None = None) -> Iterato
             yield fact
 
 
+def found(fact: ToldFact) -> str:
+    """What a search for the thing shows: its page's first sentence that says the answer, under the title; the answer
+    alone, if no sentence says it so."""
+    name = without_article(fact.thing)
+    title, answer = f"{name[:1].upper()}{name[1:]}", re.compile(rf"(?<!\w){re.escape(fact.answer)}(?!\w)")
+    saying = (one for one in SENTENCE.split(_pages().get(title, "")) if answer.search(one))
+    return next((f"{title} > {one}" for one in saying), fact.answer)
+
+
 def without_article(name: str) -> str:
     """What is searched for: ``Eiffel Tower``."""
     return next((name.removeprefix(one) for one in _ARTICLES if name.startswith(one)), name)
@@ -82,6 +94,12 @@ def _of_geography(rng: random.Random) -> ToldFact:
         if plain:
             stated = rng.choice(plain).replace("|", "").format(entity=fact.entity, answer=fact.answer)
             return ToldFact(fact.entity, f"{stated[:1].upper()}{stated[1:]}.", fact.answer, question)
+
+
+@cache
+def _pages() -> Mapping[str, str]:
+    """Text by title."""
+    return {one.title: " ".join((*one.lead, *(line for _, lines in one.sections for line in lines))) for one in pages()}
 
 
 @cache

@@ -16,7 +16,7 @@ from typing import Final
 from demo_world.articles import Truth
 from demo_world.articles.article import join
 from training_jobs.corpora.base.drawing import Heading
-from training_jobs.corpora.real_text.facts_part import ToldFact, without_article
+from training_jobs.corpora.real_text.facts_part import ToldFact, found, without_article
 from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made
 
 _FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 3, "fact": 3, "foreign": 2, "day": 2}
@@ -56,12 +56,12 @@ class KnownText:
 class KnownTexts:
     """Draws texts, as `drawing.Prose` says.
 
-    ``problems`` are cut from solutions; ``passages`` are questions with the answer and the sentence that has it;
-    ``pairs`` a language, a foreign text and its English; ``facts`` gives facts of the encyclopedia.
+    ``problems`` are cut from solutions; ``passages`` are questions with the answer, the sentence that has it and its
+    page's title; ``pairs`` a language, a foreign text and its English; ``facts`` gives facts of the encyclopedia.
     """
 
     problems: Sequence[Problem]
-    passages: Sequence[tuple[str, str, str]]
+    passages: Sequence[tuple[str, str, str, str]]
     pairs: Sequence[tuple[str, str, str]]
     names: Sequence[str]
     things: Sequence[str]
@@ -114,21 +114,22 @@ def _problem(problem: Problem) -> KnownText:
     return KnownText(text, (Truth("Calculator", len(before), problem.sum, problem.answer),))
 
 
-def _passage(rng: random.Random, question: str, answer: str, sentence: str) -> KnownText:
+def _passage(rng: random.Random, question: str, answer: str, sentence: str, title: str) -> KnownText:
+    shown = f"{title} > {sentence}" if title else sentence
     if rng.random() < _ASKED_SHARE:
         sentence = rng.choice(_ASKED).format(q=question, a=answer)
         at = sentence.rindex(f" {answer}")
     else:
         at = sentence.index(f" {answer}")
-    words = [word for word in question.rstrip("?").split() if word.lower() not in _SEARCHED]
-    asked = (("QA", question), ("WikiSearch", " ".join(words)))
-    return KnownText(sentence, tuple(Truth(tool, at, about, answer) for tool, about in asked if about))
+    words = " ".join(word for word in question.rstrip("?").split() if word.lower() not in _SEARCHED)
+    searched = (Truth("WikiSearch", at, words, answer, shown),) if words else ()
+    return KnownText(sentence, (Truth("QA", at, question, answer), *searched))
 
 
 def _fact(fact: ToldFact) -> KnownText:
     at = fact.text.rindex(f" {fact.answer}")
-    asked = (("QA", fact.question), ("WikiSearch", without_article(fact.thing)))
-    return KnownText(fact.text, tuple(Truth(tool, at, about, fact.answer) for tool, about in asked))
+    searched = Truth("WikiSearch", at, without_article(fact.thing), fact.answer, found(fact))
+    return KnownText(fact.text, (Truth("QA", at, fact.question, fact.answer), searched))
 
 
 def _foreign(rng: random.Random, language: str, foreign: str, english: str) -> KnownText:

@@ -133,14 +133,14 @@ def passages(folder: Path, part: Part) -> Iterator[AskedPassage]:
             yield passage._replace(asked=asked)
 
 
-def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, str]]:
-    """Question, answer, and the sentence of the passage that has it."""
+def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, str, str]]:
+    """Question, answer, the sentence of the passage that has it, and the passage's title, if there is one."""
     for passage in passages(folder, part):
         sentences = SENTENCE.split(passage.text)
         for question, answer in passage.asked:
             found = next((one for one in sentences if f" {answer}" in one), None)
             if found is not None and len(found) < _LONGEST_SENTENCE:
-                yield question, answer, found
+                yield question, answer, found, passage.title
 
 
 def questions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:

@@ -23,7 +23,7 @@ PLAIN: Final = "plain.jsonl"
 ROUNDS: Final = 2
 TAUGHT: Final[Mapping[tuple[str, ...], Mapping[str, float]]] = {
     ("Calculator",): {
-        "typed": 0.5, "word problems": 3.0, "problems": 0.05, "sums": 0.3, "grade school": 0.05, "one step": 0.05,
+        "typed": 1.0, "word problems": 2.5, "problems": 0.05, "sums": 0.3, "grade school": 0.05, "one step": 0.05,
         "exercises": 0.05,
     },
     ("Calendar",): {"days": 2.0},
