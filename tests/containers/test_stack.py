@@ -16,7 +16,7 @@ pytestmark = pytest.mark.timeout(3600)
 PROMPTS = {
     "Calculator": "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
     "Calendar": "Today is",
-    "WikiSearch": "Albrecht Dürer died on",
+    "WikiSearch": "Mount Kilimanjaro is in",
     "QA": "The capital of Kenya is",
     "MT": 'How do you say "Ich verstehe dich nicht." in English?',
 }
