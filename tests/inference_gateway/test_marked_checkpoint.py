@@ -90,7 +90,7 @@ async def test_a_bias_on_the_opening_begins_a_call_where_none_would_be(marked: P
     """The start rule of the public checkpoints' authors."""
     [opening] = ByteLevelTokenizer.from_pretrained(marked).marks.opening
     async with served(marked) as running:
-        plain = {"prompt": "The dog ran into the garden and", "api_top_k": 1, "max_tokens": 24}
+        plain = {"prompt": "The children were playing in the garden when", "api_top_k": 1, "max_tokens": 24}
         [without] = (await running.complete(**plain))["choices"]
         [with_bias] = (await running.complete(**plain, logit_bias={str(opening): 40}))["choices"]
     assert without["tool_calls"] == []
