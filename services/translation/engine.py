@@ -38,7 +38,7 @@ class TranslationSettings(BaseSettings):
     beam_size: int | None = Field(None, ge=1, le=16)
     """1 is greedy; by default what the model folder says is best."""
     min_confidence: float = Field(0.5, ge=0, le=1)
-    """Below this the classifier's answer is not trusted."""
+    """Below this the classifier is not trusted: the likeliest languages are tried, if the model may decline."""
     min_score: float | None = Field(None, ge=0, le=1)
     """Below this a translation is none; by default what the model folder says."""
     batch: int = Field(32, ge=1, le=1_024)
@@ -75,7 +75,7 @@ class TranslationEngine(InBatches[Segment, Translated]):
         classifier = file_digest(settings.language_id)
         self.data_version = fingerprint(translator.version, classifier, settings.min_confidence, settings.min_score)
         self._min_score = translator.manifest.min_score if settings.min_score is None else settings.min_score
-        self._preparer = Preparer(identifier, translator, settings.min_confidence)
+        self._preparer = Preparer(identifier, translator, settings.min_confidence, self._min_score > 0)
         logger.info("translates from %d languages", len(translator.manifest.source_languages))
         return translator.translate
 

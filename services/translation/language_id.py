@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -63,20 +63,28 @@ class LanguageIdentifier:
         if not any(to_flores(label, None) for label in labels if label.startswith(LABEL_PREFIX)):
             raise UnusableModelError(f"{path} has no label that names a language; {remedy}")
 
-    def detect(self, text: str, among: Collection[str] | None = None) -> Detection:
-        """The language of `text`, which has at least one letter; with ``among``, which of these FLORES-200 codes, and
-        the confidence is the share of all of theirs."""
+    def detect(self, text: str) -> Detection:
+        """The language of `text`, which has at least one letter."""
+        labels, languages = self._languages(text, _LABELS)
+        language = to_flores(labels[0], main_script(text))
+        # Rounding in fastText's own softmax lets a certain answer pass 1 by a little.
+        return Detection(language, min(1.0, languages[language]), labels[0].removeprefix(LABEL_PREFIX))
+
+    def candidates(self, text: str, among: Collection[str]) -> list[Detection]:
+        """Which of these FLORES-200 codes the language of `text` may be, the most likely first; a confidence is the
+        share of all of theirs."""
+        labels, languages = self._languages(text, -1)
+        shares = {one: share for one, share in languages.items() if one in among}
+        label, of_all = labels[0].removeprefix(LABEL_PREFIX), sum(shares.values())
+        return [Detection(one, shares[one] / of_all, label) for one in sorted(shares, key=lambda one: -shares[one])]
+
+    def _languages(self, text: str, labels: int) -> tuple[Sequence[str], dict[str | None, float]]:
+        """The classifier's labels, at most so many, and the probability of each language that they mean."""
         # fastText reads a line; it would take what follows a line break for another example.
         line = " ".join(text.split())
-        labels, probabilities = self._model.predict(line, k=_LABELS if among is None else -1)
+        named, probabilities = self._model.predict(line, k=labels)
         script = main_script(line)
-        by_language: dict[str | None, float] = defaultdict(float)
-        for label, probability in zip(labels, probabilities, strict=True):
-            by_language[to_flores(label, script)] += float(probability)
-        language, of_all = to_flores(labels[0], script), 1.0
-        if among is not None:
-            by_language = {one: share for one, share in by_language.items() if one in among}
-            language, of_all = max(by_language, key=by_language.__getitem__, default=None), sum(by_language.values())
-        # Rounding in fastText's own softmax lets a certain answer pass 1 by a little.
-        confidence = min(1.0, by_language.get(language, 0.0) / (of_all or 1.0))
-        return Detection(language, confidence, labels[0].removeprefix(LABEL_PREFIX))
+        languages: defaultdict[str | None, float] = defaultdict(float)
+        for label, probability in zip(named, probabilities, strict=True):
+            languages[to_flores(label, script)] += float(probability)
+        return named, languages

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from services.base import ToolFailure
@@ -21,6 +22,9 @@ _INVISIBLE: Final = frozenset("\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff") | fr
     map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 )
 
+_LIKELY: Final = 3
+"""So many languages a text is translated from, where the classifier is unsure."""
+
 
 @dataclass(frozen=True, slots=True)
 class Translation:
@@ -36,34 +40,42 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A text that waits for the model: its sentences, each one's segments, and its source as `Translation` has it."""
+    """A text that waits for the model: its sentences, and each one's segments in each language that it may be in, with
+    how sure the classifier is of that, as `Translation` has it."""
 
     sentences: list[Sentence]
-    parts: list[list[Segment]]
-    source: str
-    confidence: float | None
+    parts: dict[str, list[list[Segment]]]
+    confidences: Mapping[str, float | None]
 
     @property
     def segments(self) -> list[Segment]:
         """All of them, in order."""
-        return [segment for parts in self.parts for segment in parts]
+        return [segment for language in self.parts.values() for parts in language for segment in parts]
 
     def translated(self, done: Iterator[Translated]) -> Translation:
-        """The whole text in English; takes as many from ``done`` as there are `segments`."""
-        made = [[next(done) for _ in parts] for parts in self.parts]
+        """The whole text in English, from the language in which the model is surest; takes as many from ``done`` as
+        there are `segments`."""
+        return max(
+            [self._from(language, done) for language in self.parts],
+            key=lambda made: 1.0 if made.score is None else made.score,
+        )
+
+    def _from(self, language: str, done: Iterator[Translated]) -> Translation:
+        made = [[next(done) for _ in parts] for parts in self.parts[language]]
         text = join_sentences(self.sentences, [" ".join(one.text for one in parts) for parts in made])
         score = min((one.score for parts in made for one in parts), default=None)
-        return Translation(text, self.source, self.confidence, score)
+        return Translation(text, language, self.confidences[language], score)
 
 
 @dataclass(frozen=True, slots=True)
 class Preparer:
     """Makes texts ready for one model, with one classifier; thread-safe. Below ``min_confidence`` the classifier is not
-    trusted."""
+    trusted: what the model makes of the likeliest languages decides, if it may decline (``declines``)."""
 
     identifier: LanguageIdentifier
     translator: Translator
     min_confidence: float
+    declines: bool
 
     def prepare(self, text: str, source: str | None = None) -> Prepared | Translation:
         """``text`` made ready, or its translation where that is the text itself.
@@ -78,7 +90,8 @@ class Preparer:
         cleaned = _clean_or_fail(text)
         if not has_letters(cleaned):
             return Translation(text, None, None)
-        language, confidence = self._detected(cleaned) if source is None else (_given(cleaned, source), None)
+        languages = self._detected(cleaned) if source is None else {_given(cleaned, source): None}
+        language, confidence = next(iter(languages.items()))
         if language == ENGLISH:
             return Translation(text, language, confidence)
         if language not in self.translator.manifest.source_languages:
@@ -86,8 +99,8 @@ class Preparer:
                 "unsupported_language", f"this model does not translate from {_called(language)}; see /languages"
             )
         sentences = split_sentences(cleaned)
-        parts = [self.translator.segments(sentence.text, language) for sentence in sentences]
-        return Prepared(sentences, parts, language, confidence)
+        parts = {one: [self.translator.segments(sentence.text, one) for sentence in sentences] for one in languages}
+        return Prepared(sentences, parts, languages)
 
     def detect(self, text: str) -> Detection:
         """The language of ``text``, however unsure.
@@ -100,11 +113,18 @@ class Preparer:
             raise ToolFailure("unknown_language", "the text has no letter that a language could be recognised by")
         return self.identifier.detect(cleaned)
 
-    def _detected(self, text: str) -> tuple[str, float]:
+    def _detected(self, text: str) -> Mapping[str, float | None]:
+        """The language, or those that it may be."""
         found = self.identifier.detect(text)
+        known = self.translator.manifest.source_languages
         if found.confidence < self.min_confidence:
             # A few words look like many languages; what matters is which of those that can be translated.
-            found = self.identifier.detect(text, {*self.translator.manifest.source_languages, ENGLISH})
+            candidates = self.identifier.candidates(text, {*known, ENGLISH})
+            likely = {one.language: one.confidence for one in candidates if one.language in known}
+            if candidates and candidates[0].confidence >= self.min_confidence:
+                found = candidates[0]
+            elif likely and self.declines:
+                return dict(islice(likely.items(), _LIKELY))
         remedy = "name it in 'source' if you know it"
         if found.language is None:
             message = f"the text's language looks like {found.label!r}, which cannot be translated; {remedy}"
@@ -115,7 +135,7 @@ class Preparer:
                 f"{found.confidence:.2f} (at least {self.min_confidence:.2f} is asked for); {remedy}"
             )
             raise ToolFailure("low_confidence", message)
-        return found.language, found.confidence
+        return {found.language: found.confidence}
 
 
 def _given(text: str, source: str) -> str:

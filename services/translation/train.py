@@ -41,7 +41,9 @@ NONSENSE_DECLINED: Final = 0.85
 """Share of texts without sense that the model is to decline."""
 
 
-def train(run: Path, out: Path, recipe: TranslationRecipe, *, pairs: Path, language_id: Path) -> None:
+def train(
+    run: Path, out: Path, recipe: TranslationRecipe, *, pairs: Path, language_id: Path, start: Path | None = None
+) -> None:
     """Makes the model.
 
     Args:
@@ -50,6 +52,7 @@ def train(run: Path, out: Path, recipe: TranslationRecipe, *, pairs: Path, langu
         recipe: what the model follows from.
         pairs: what `train_pairs.py` wrote.
         language_id: a finished fastText classifier, which the folder gets a copy of.
+        start: a checkpoint with its tokenizer, to be trained further.
 
     Raises:
         ValueError: `run` was made with another recipe.
@@ -61,11 +64,15 @@ def train(run: Path, out: Path, recipe: TranslationRecipe, *, pairs: Path, langu
     checkpoint.mkdir(exist_ok=True)
     real, held_out = read(pairs / TRAIN_NAME), watched(read(pairs / EXAM_NAME))
     if not (checkpoint / TOKENIZER_NAME).exists():
-        logger.info("training the tokenizer")
-        save_tokenizer(train_tokenizer(recipe.vocabulary, _texts(real), spell=True), checkpoint)
+        if start is not None:
+            shutil.copyfile(start / TOKENIZER_NAME, checkpoint / TOKENIZER_NAME)
+        else:
+            logger.info("training the tokenizer")
+            save_tokenizer(train_tokenizer(recipe.vocabulary, _texts(real), spell=True), checkpoint)
     tokenizer = Tokenizer.from_file(str(checkpoint / TOKENIZER_NAME))
     exam = Exam(tokenizer, held_out)
-    save_checkpoint(train_model(recipe, tokenizer, run, PairPools(recipe, tokenizer, real), examine=exam), checkpoint)
+    pools = PairPools(recipe, tokenizer, real)
+    save_checkpoint(train_model(recipe, tokenizer, run, pools, start=start, examine=exam), checkpoint)
 
     converted = run / "converted"
     shutil.rmtree(converted, ignore_errors=True)
@@ -102,15 +109,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--pairs", type=Path, required=True, help="folder of real pairs, as train_pairs writes it")
     parser.add_argument("--language-id", type=Path, required=True, help="a finished classifier, such as lid.176.ftz")
     parser.add_argument("--steps", type=int, default=TranslationRecipe().steps, help="default: %(default)s")
+    parser.add_argument("--start", type=Path, help="a checkpoint with its tokenizer, to be trained further")
+    parser.add_argument("--rate", type=float, default=TranslationRecipe().rate, help="learning rate (%(default)s)")
+    parser.add_argument(
+        "--short-share", type=float, default=TranslationRecipe().short_share,
+        help="of the pairs drawn, the share of short sentences and frequent words (%(default)s)",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=TranslationRecipe().seed, help="default: %(default)s")
     parser.add_argument("--threads", type=int, default=0, help="cores to use; 0 for all")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     if options.threads:
         torch.set_num_threads(options.threads)
-    recipe = TranslationRecipe(steps=options.steps, seed=options.seed)
+    recipe = TranslationRecipe(
+        steps=options.steps, seed=options.seed, rate=options.rate, short_share=options.short_share
+    )
     try:
-        train(options.run, options.out, recipe, pairs=options.pairs, language_id=options.language_id)
+        train(
+            options.run,
+            options.out,
+            recipe,
+            pairs=options.pairs,
+            language_id=options.language_id,
+            start=options.start,
+        )
     except (ValueError, ConversionError, OSError) as error:
         sys.exit(f"train: {error}")
 

@@ -62,6 +62,8 @@ class TranslationRecipe:
     """Tokens of a batch, sources and targets and padding together."""
     lexicon_share: float = 0.12
     """Of what is drawn, the share of single words."""
+    short_share: float = 0.0
+    """Of what is drawn, the share of short sentences and of frequent words: greetings, and what a sign says."""
     phrase_share: float = 0.08
     """Of what is drawn, the share of phrases of the generated world; the others are sentences."""
     temperature: float = 2.0
@@ -116,6 +118,7 @@ def train_model(
     run: Path,
     pools: Pools,
     *,
+    start: Path | None = None,
     stop_after: int | None = None,
     checkpoint_seconds: float = 300.0,
     examine: Callable[[M2M100ForConditionalGeneration], str] | None = None,
@@ -129,6 +132,7 @@ def train_model(
         tokenizer: its vocabulary is the model's.
         run: folder of the checkpoint.
         pools: where batches come from.
+        start: the checkpoint of a model with this tokenizer, to be trained further; by default the weights are random.
         stop_after: ends the run early, after that many of its steps.
         checkpoint_seconds: how long the run goes between two checkpoints.
         examine: what the log says of the model every `examine_every` steps and at the end.
@@ -138,6 +142,8 @@ def train_model(
         ValueError: `run` holds a checkpoint of another recipe.
     """
     model = new_model(recipe, tokenizer).train()
+    if start is not None:
+        model.load_state_dict(M2M100ForConditionalGeneration.from_pretrained(start).state_dict())
     changing = optimizers(model, recipe.optimizer, betas=(0.9, 0.98), weight_decay=0.01)
     training = TrainingRun(run, model, changing, recipe, rate=recipe.rate_at, clip=recipe.clip, length=_LATER)
     last = recipe.steps if stop_after is None else min(stop_after, recipe.steps)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import random
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -17,11 +17,14 @@ from services.translation.train_sources import Pair
 
 _POOL_PAIRS: Final = 8_000
 """Pairs drawn together and sorted by length, so that little is spent on padding."""
+_SHORT_WORDS: Final = 3
+_FREQUENT_WORDS: Final = 1_500
 _FINAL_MARKS: Final = ".!?。！？؟।¡¿"
 
 
 class PairPools:
-    """Real pairs, ``recipe.lexicon_share`` of them single words, with ``recipe.phrase_share`` of generated phrases.
+    """Real pairs, ``recipe.lexicon_share`` of them single words and ``recipe.short_share`` what is asked for by itself,
+    with ``recipe.phrase_share`` of generated phrases.
 
     Each language's pairs are gone through in a new order each time, so that none is seen twice before all were seen
     once; how often a language's turn comes follows from its number of pairs and ``recipe.temperature``.
@@ -32,12 +35,12 @@ class PairPools:
         self._tokenizer = tokenizer
         self._entries = {language: list(lexicon(language)) for language in LANGUAGES}
         self._phrase_count = round(_POOL_PAIRS * recipe.phrase_share)
-        words = round(_POOL_PAIRS * recipe.lexicon_share)
+        words, short = (round(_POOL_PAIRS * share) for share in (recipe.lexicon_share, recipe.short_share))
+        sentences = _POOL_PAIRS - words - short - self._phrase_count
         self._turns = [
             *self._shares([pair for pair in pairs if pair.kind == "word"], words, "word"),
-            *self._shares(
-                [pair for pair in pairs if pair.kind != "word"], _POOL_PAIRS - words - self._phrase_count, "sentence"
-            ),
+            *self._shares(_short(pairs), short, "short"),
+            *self._shares([pair for pair in pairs if pair.kind != "word"], sentences, "sentence"),
         ]
 
     def batches(self, pool: int) -> list[list[Row]]:
@@ -74,7 +77,7 @@ class PairPools:
             return text
         return text.lower().strip(_FINAL_MARKS) or text
 
-    def _shares(self, pairs: Sequence[Pair], count: int, kind: str) -> Iterator[_Turn]:
+    def _shares(self, pairs: Iterable[Pair], count: int, kind: str) -> Iterator[_Turn]:
         by_language: defaultdict[str, list[Pair]] = defaultdict(list)
         for pair in pairs:
             by_language[pair.language[:3]].append(pair)
@@ -82,6 +85,19 @@ class PairPools:
         for name, own in sorted(by_language.items()):
             share = round(count * weights[name] / sum(weights.values()))
             yield _Turn(own, max(1, share), f"{self._recipe.seed}/{kind}/{name}")
+
+
+def _short(pairs: Sequence[Pair]) -> Iterator[Pair]:
+    """Sentences of three words at most, and of each language the words whose English is the most frequent."""
+    frequency = Counter(word for pair in pairs if pair.kind == "sentence" for word in pair.english.lower().split())
+    counts = Counter[str]()
+    for pair in sorted(pairs, key=lambda pair: -frequency[pair.english.lower()]):
+        if pair.kind == "word" and counts[pair.language] < _FREQUENT_WORDS:
+            counts[pair.language] += 1
+            yield pair
+    for pair in pairs:
+        if pair.kind == "sentence" and len(pair.english.split()) <= _SHORT_WORDS:
+            yield pair
 
 
 class _Turn:

@@ -47,14 +47,24 @@ def test_held_out_phrases_are_translated(translator: Translator, identifier: Lan
 def test_a_few_words_are_of_a_language_that_is_translated(translator: Translator) -> None:
     identifier, known = LanguageIdentifier(BUNDLED / LANGUAGE_ID_NAME), {*translator.manifest.source_languages, ENGLISH}
     for text, language in (("Guten Morgen", "deu_Latn"), ("شكرا", "arb_Arab")):
-        anything, one_of_them = identifier.detect(text), identifier.detect(text, known)
-        assert anything.confidence < 0.5 < one_of_them.confidence
-        assert one_of_them.language == language
-        prepared = Preparer(identifier, translator, min_confidence=0.5).prepare(text)
-        assert isinstance(prepared, Prepared)
-        assert prepared.source == language
-    assert identifier.detect("Guten Morgen", ()).language is None
-    assert identifier.detect("Guten Morgen", ()).confidence == 0
+        likeliest = identifier.candidates(text, known)[0]
+        assert identifier.detect(text).confidence < 0.5 < likeliest.confidence
+        assert likeliest.language == language
+        assert _prepared(identifier, translator, text).confidences == {language: likeliest.confidence}
+    assert not identifier.candidates("Guten Morgen", ())
+
+
+def test_where_no_language_is_likely_the_surest_translation_counts(translator: Translator) -> None:
+    prepared = _prepared(LanguageIdentifier(BUNDLED / LANGUAGE_ID_NAME), translator, "Hund")
+    assert len(prepared.parts) == 3
+    made = prepared.translated(iter(translator.translate(prepared.segments)))
+    assert (made.text, made.source) == ("dog", "deu_Latn")
+
+
+def _prepared(identifier: LanguageIdentifier, translator: Translator, text: str) -> Prepared:
+    prepared = Preparer(identifier, translator, min_confidence=0.5, declines=True).prepare(text)
+    assert isinstance(prepared, Prepared)
+    return prepared
 
 
 async def test_the_readme_is_true() -> None:

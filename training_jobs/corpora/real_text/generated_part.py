@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from training_jobs.corpora.real_text.known_texts import DAYS, FIRST_DAY, as_typed
+from training_jobs.corpora.real_text.known_texts import any_day, as_typed, of_day, told
 from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.problems import PHRASES, bare, made, solved, stepped, taught
 
@@ -51,28 +51,19 @@ def word_problems(rng: random.Random, names: Sequence[str], things: Sequence[str
 
 
 def days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
-    """What day it is, and the days beside it, several statements of one day a row, and that day; without end."""
+    """What day it is, then days beside it, several statements of one day a row, and that day; without end."""
     while True:
-        day = FIRST_DAY + dt.timedelta(days=rng.randrange(DAYS))
-        forms = rng.sample(PHRASES["days"]["text"], rng.choice((2, 3, 4)))
-        yield " ".join(_of_day(form, day, rng) for form in forms), day
+        day, today = any_day(rng), rng.sample(PHRASES["days"]["today"], rng.choice((1, 2)))
+        forms = [*today, *rng.sample(PHRASES["days"]["beside"], rng.choice((1, 2)))]
+        yield " ".join(told(form, of_day(day, rng)) for form in forms), day
 
 
 def asked_days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
-    """What day it is in further forms, most of them alone in a row, and the day; without end."""
+    """What day it is or a day beside it, in further forms too, one a row, and the day; without end."""
+    forms = [form for forms in PHRASES["days"].values() for form in forms]
     while True:
-        day = FIRST_DAY + dt.timedelta(days=rng.randrange(DAYS))
-        forms = rng.sample(PHRASES["days"]["text"] + PHRASES["days"]["taught"], rng.choice((1, 1, 2)))
-        yield " ".join(_of_day(form, day, rng) for form in forms), day
-
-
-def _of_day(form: str, day: dt.date, rng: random.Random) -> str:
-    one = dt.timedelta(days=1)
-    beside = {"d": day, "n": day + one, "p": day - one, "t": day + 2 * one, "y": day.year + 1, "y0": day.year - 1}
-    if "{k}" in form or "{m}" in form:
-        k, m = rng.randint(2, 10), rng.randint(2, 40)
-        beside |= {"k": k, "l": day + k * one, "e": day - k * one, "m": m, "after": day.year + m, "ago": day.year - m}
-    return form.format_map(beside)
+        day = any_day(rng)
+        yield told(rng.choice(forms), of_day(day, rng)), day
 
 
 def foreign(rng: random.Random, pairs: Sequence[tuple[str, str, str]]) -> Iterator[str]:

@@ -9,26 +9,27 @@ from __future__ import annotations
 
 import datetime as dt
 import random
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from demo_world.articles import Truth
 from demo_world.articles.article import join
 from training_jobs.corpora.base.drawing import Heading
 from training_jobs.corpora.real_text.facts_part import ToldFact, found, without_article
-from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made
+from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made, spelled
 
-_FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 3, "fact": 3, "foreign": 2, "day": 2}
+_FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 3, "fact": 3, "foreign": 2, "day": 4}
 _FAMILIES_OF: Final[Mapping[str | None, Sequence[str]]] = {
     "Calculator": ("problem",), "Calendar": ("day",), "WikiSearch": ("passage", "fact"), "QA": ("passage", "fact"),
     "MT": ("foreign",),
 }  # fmt: skip
 _EMPHASIS: Final = 8
 _PIECES: Final = ((1, 2), (70, 30))
-_CUT_SHARE: Final = 0.6
+_CUT_SHARE: Final = 0.4
 """Of the problems, those from GSM8K's; most others are made from patterns."""
-_BARE_SHARE: Final = 0.15
+_BARE_SHARE: Final = 0.4
 _ASKED_SHARE: Final = 0.5
 """Of the passages, those of which the question itself and its answer are the text: what is asked is then in the text,
 to be copied into the call."""
@@ -38,6 +39,10 @@ _UNSTOPPED_SHARE: Final = 0.5
 _STOPS: Final = ".。।"
 _SEARCHED: Final = frozenset(PHRASES["words"]["not searched"])
 """Words of a question that a search for its answer does without."""
+_BESIDE_SHARE: Final = 0.5
+"""Of the days, those asked for beside today: tomorrow, in so many days, years ago."""
+_SPELLED_SHARE: Final = 0.5
+_TOLD_BY_CALENDAR: Final = re.compile(r" \{(?!k\}|w\}|born\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,14 +151,37 @@ def as_typed(rng: random.Random, foreign: str, english: str) -> tuple[str, str]:
 
 
 def _day(rng: random.Random) -> tuple[KnownText, dt.date]:
-    day = FIRST_DAY + dt.timedelta(days=rng.randrange(DAYS))
-    form = rng.choice(PHRASES["days"]["known"])
+    form = rng.choice(PHRASES["days"]["beside" if rng.random() < _BESIDE_SHARE else "today"])
+    day = any_day(rng)
+    slots = of_day(day, rng)
+    text = told(form, slots)
+    before = told(_TOLD_BY_CALENDAR.split(form)[0], slots)
+    return KnownText(text, (Truth("Calendar", len(before), "", text[len(before) + 1 :].rstrip(".")),)), day
+
+
+def any_day(rng: random.Random) -> dt.date:
+    """A day from 1950 on."""
+    return _FIRST_DAY + dt.timedelta(days=rng.randrange(_DAYS))
+
+
+def told(form: str, slots: Mapping[str, Any]) -> str:
+    """The form with its slots filled; it may begin with one."""
+    text = form.format_map(slots)
+    return text[:1].upper() + text[1:]
+
+
+def of_day(day: dt.date, rng: random.Random) -> Mapping[str, Any]:
+    """What stands for the braces of ``[days]`` in ``phrases.toml``."""
     one = dt.timedelta(days=1)
-    text = form.format(d=day, n=day + one, p=day - one, y=day.year + 1)
-    at = form.index(" {")
-    return KnownText(text, (Truth("Calendar", at, "", text[at + 1 :].rstrip(".")),)), day
+    k, m = rng.randint(2, 10), rng.randint(2, 60)
+    ago = day.year - m
+    return {
+        "d": day, "n": day + one, "p": day - one, "t": day + 2 * one, "y": day.year + 1, "y0": day.year - 1,
+        "k": spelled(rng, str(k), _SPELLED_SHARE), "l": day + k * one, "e": day - k * one,
+        "m": m, "w": spelled(rng, str(m), _SPELLED_SHARE), "after": day.year + m, "ago": ago, "born": ago,
+    }  # fmt: skip
 
 
-FIRST_DAY: Final = dt.date(1950, 1, 1)
-DAYS: Final = 30_000
+_FIRST_DAY: Final = dt.date(1950, 1, 1)
+_DAYS: Final = 30_000
 _ENGLISH_LAST: Final = [form for form in PHRASES["foreign"]["text"] if form.endswith(" {e}")]

@@ -32,7 +32,7 @@ _NUMBER: Final = re.compile(r"^\s*\$?[\d.,]*\d")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _BEGINNING: Final = re.compile(r"(?:^|[.?!] )[a-z]")
 _BESIDE_SHARE: Final = 0.3
-_STEPPED_SHARE: Final = 0.35
+_STEPPED_SHARE: Final = 0.5
 """Of the bare calculations, those of more than two numbers or with a known one, such as the minutes of an hour."""
 _PRICED_SHARE: Final = 0.4
 """Of the amounts of money, those with cents."""
@@ -92,7 +92,7 @@ def made(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Pro
     name, other = rng.sample(names, 2)
     slots = {
         "name": name, "other": other, "thing": rng.choice(things), "place": rng.choice(PHRASES["words"]["place"]),
-        "a": _spelled(rng, a), "b": _spelled(rng, b), "d": str(rng.randint(2, 99)),
+        "a": spelled(rng, a), "b": spelled(rng, b), "d": str(rng.randint(2, 99)),
     }  # fmt: skip
     sentences = [told]
     if rng.random() < 0.3:
@@ -111,7 +111,7 @@ def taught(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> P
     slots: dict[str, Any] = {slot: rng.choice(words) for slot, words in _TAUGHT["words"].items() if slot != "beside"}
     slots["name"], slots["other"] = rng.sample(names, 2)
     slots["thing"], slots["thing2"], slots["thing3"] = rng.sample(things, 3)
-    slots |= {"a": _spelled(rng, a), "b": _spelled(rng, b), "d": str(rng.randint(2, 99))}
+    slots |= {"a": spelled(rng, a), "b": spelled(rng, b), "d": str(rng.randint(2, 99))}
     sentences = [told]
     if "question" in pattern:
         if sentences[0][-1] == "." and rng.random() < _BESIDE_SHARE:
@@ -208,9 +208,10 @@ def _operands(rng: random.Random, pattern: Mapping[str, Any], text: str = "") ->
     return (str(second), str(first)) if wrong else (str(first), str(second))
 
 
-def _spelled(rng: random.Random, number: str) -> str:
+def spelled(rng: random.Random, number: str, share: float = 0.25) -> str:
+    """The number as a text has it: a ``share`` of the small ones in words, large ones often with commas."""
     if number.isdigit():
-        if int(number) < len(_NUMBER_WORDS) and rng.random() < 0.25:
+        if int(number) < len(_NUMBER_WORDS) and rng.random() < share:
             return _NUMBER_WORDS[int(number)]
         if int(number) >= 1000 and rng.random() < 0.7:
             return f"{int(number):,}"
