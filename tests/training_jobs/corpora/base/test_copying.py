@@ -24,7 +24,7 @@ def tokenizer() -> ByteLevelTokenizer:
 
 def untrained(positions: int = 256) -> GPTJ:
     return GPTJ.from_config(
-        GPTJConfig(vocab_size=2048, n_positions=positions, n_embd=32, n_layer=1, n_head=2, rotary_dim=8), seed=0
+        GPTJConfig(vocab_size=8192, n_positions=positions, n_embd=32, n_layer=1, n_head=2, rotary_dim=8), seed=0
     )
 
 
