@@ -4,6 +4,7 @@ import json
 import random
 import re
 import tarfile
+from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -24,6 +25,7 @@ from training_jobs.corpora.real_text.generated_part import (
     asked_days,
     asked_foreign,
     days,
+    everyday,
     foreign,
     typed,
     word_problems,
@@ -170,6 +172,9 @@ def test_days_and_foreign_sentences() -> None:
         for named in re.findall(r"Today is (\w+day)", row):
             assert named == f"{day:%A}"
     pairs = [("French", "Il neige.", "It is snowing.")]
+    assert set(islice(everyday(random.Random(0), [*pairs, ("French", "Viens !", "Come!")]), 9)) == {
+        "It is snowing.", "It is snowing. It is snowing.", "It is snowing. It is snowing. It is snowing."
+    }  # fmt: skip
     for rows in (foreign, asked_foreign):
         assert all("Il neige" in row and "snowing" in row for row in islice(rows(random.Random(0), pairs), 20))
 
@@ -309,7 +314,8 @@ def test_of_little_prose_half_is_held_out(tmp_path: Path) -> None:
         return (Document(f"{source}/{number}", f"Text {number}. More.") for number in range(4))
 
     write_teaching(documents, 30, tmp_path)
-    assert len(list(records_in(tmp_path / PLAIN, Plain))) == 4
+    plain = Counter(one.id.partition("/")[0] for one in records_in(tmp_path / PLAIN, Plain))
+    assert plain == {"news": 2, "stories": 2, "everyday": 4}
     assert {one.id for one in records_in(tmp_path / HELD_OUT, Document)} == {
         f"{source}/{number}" for source in ("news", "stories") for number in (1, 3)
     }

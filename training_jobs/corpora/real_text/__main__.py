@@ -139,6 +139,7 @@ class Corpus:
             ),
             "foreign": lambda: generated_part.foreign(rng, self._pairs),
             "meanings": lambda: generated_part.asked_foreign(rng, self._pairs),
+            "everyday": lambda: generated_part.everyday(rng, self._pairs),
             "facts": lambda: (one.text for one in facts(rng, self._part.exams, "taught")),
         }
         yield from map(CorpusText.of, texts[source]())

@@ -15,6 +15,7 @@ from training_jobs.corpora.real_text.known_texts import any_day, as_typed, of_da
 from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.problems import PHRASES, bare, made, solved, stepped, taught
 
+_SENTENCE_WORDS: Final = 3
 _ANSWERS: Final = ("The answer is {}.", "It is {}.", "{}.")
 
 
@@ -78,6 +79,13 @@ def asked_foreign(rng: random.Random, pairs: Sequence[tuple[str, str, str]]) -> 
     """The same in further forms, one a row."""
     while pairs:
         yield _with_meaning(rng, pairs, PHRASES["foreign"]["text"] + PHRASES["foreign"]["taught"])
+
+
+def everyday(rng: random.Random, pairs: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """The English of such pairs alone, one to three sentences a row, for the teaching: what needs no tool."""
+    sentences = [english for _, _, english in pairs if len(english.split()) >= _SENTENCE_WORDS]
+    while sentences:
+        yield " ".join(rng.choices(sentences, k=rng.choice((1, 2, 3))))
 
 
 def _with_meaning(rng: random.Random, pairs: Sequence[tuple[str, str, str]], forms: Sequence[str]) -> str:

@@ -2,7 +2,8 @@
 
 OUT/round-1/corpus/<Tool>.jsonl     documents for each tool, by their kind, for `toolformer jobs run --corpus`
 OUT/round-2/corpus/<Tool>.jsonl     as many others
-OUT/plain.jsonl                     beginnings of prose in which no tool is called, to finetune on beside C*
+OUT/plain.jsonl                     beginnings of prose and everyday sentences in which no tool is called, to finetune
+                                    on beside C*
 OUT/held-out.jsonl                  prose to measure perplexity and copying on
 """
 
@@ -33,6 +34,7 @@ TAUGHT: Final[Mapping[tuple[str, ...], Mapping[str, float]]] = {
 """By tools that have the same texts, how many of each source for one of ``texts``; a small source gives what it has.
 Which two numbers a problem asks for is the hardest to learn, so there are most of these."""
 _PROSE: Final = ("encyclopedia", "news", "stories")
+_EVERYDAY: Final = "everyday"
 _PLAIN_CHARACTERS: Final = 100
 """Of such a beginning at least; its sentence is whole."""
 
@@ -42,15 +44,16 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
 
     Args:
         documents: gives those of a source.
-        texts: in each round as many for a tool, times the numbers of `TAUGHT`; as many plain ones, and held-out ones of
-            each source.
+        texts: in each round as many for a tool, times the numbers of `TAUGHT`; half as many plain ones of each kind
+            of prose, and as many held-out ones.
         out: the folder.
 
     Raises:
         OSError: if a source is not there.
     """
     sources = {
-        source: documents(source) for source in {*_PROSE, *(one for shares in TAUGHT.values() for one in shares)}
+        source: documents(source)
+        for source in {*_PROSE, _EVERYDAY, *(one for shares in TAUGHT.values() for one in shares)}
     }
     for tools, shares in TAUGHT.items():
         drawn = [list(islice(sources[source], ROUNDS * round(share * texts))) for source, share in shares.items()]
@@ -60,7 +63,8 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
                 _write(folder.target("corpus", tool), (one for of_source in drawn for one in of_source[round_::ROUNDS]))
     # A source may have few texts that no base model reads: half of them are for each.
     prose = [list(islice(sources[source], 2 * texts)) for source in _PROSE]
-    plain = [one for of_source in prose for one in of_source[::2][: texts // len(_PROSE)]]
+    plain = [one for of_source in prose for one in of_source[::2][: texts // 2]]
+    plain += islice(sources[_EVERYDAY], texts // 2)
     _write(out / PLAIN, (Plain(one.id, (_beginning(one.text),)) for one in plain))
     _write(out / HELD_OUT, (one for of_source in prose for one in of_source[1::2][:texts]))
 
