@@ -22,6 +22,7 @@ _INVISIBLE: Final = frozenset("\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff") | fr
     map(chr, (*range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 )
 
+_FEW_WORDS: Final = 2
 _LIKELY: Final = 3
 """So many languages a text is translated from, where the classifier is unsure."""
 
@@ -53,12 +54,9 @@ class Prepared:
         return [segment for language in self.parts.values() for parts in language for segment in parts]
 
     def translated(self, done: Iterator[Translated]) -> Translation:
-        """The whole text in English, from the language in which the model is surest; takes as many from ``done`` as
-        there are `segments`."""
-        return max(
-            [self._from(language, done) for language in self.parts],
-            key=lambda made: 1.0 if made.score is None else made.score,
-        )
+        """The whole text in English, from the language that classifier and model together are surest of; takes as many
+        from ``done`` as there are `segments`."""
+        return max([self._from(language, done) for language in self.parts], key=_sureness)
 
     def _from(self, language: str, done: Iterator[Translated]) -> Translation:
         made = [[next(done) for _ in parts] for parts in self.parts[language]]
@@ -70,7 +68,7 @@ class Prepared:
 @dataclass(frozen=True, slots=True)
 class Preparer:
     """Makes texts ready for one model, with one classifier; thread-safe. Below ``min_confidence`` the classifier is not
-    trusted: what the model makes of the likeliest languages decides, if it may decline (``declines``)."""
+    trusted, and where the model may decline (``declines``) it translates from each of the likeliest languages."""
 
     identifier: LanguageIdentifier
     translator: Translator
@@ -117,7 +115,8 @@ class Preparer:
         """The language, or those that it may be."""
         found = self.identifier.detect(text)
         known = self.translator.manifest.source_languages
-        if found.confidence < self.min_confidence:
+        few = len(text.split()) <= _FEW_WORDS and found.language not in {*known, ENGLISH}
+        if found.confidence < self.min_confidence or (few and self.declines):
             # A few words look like many languages; what matters is which of those that can be translated.
             candidates = self.identifier.candidates(text, {*known, ENGLISH})
             likely = {one.language: one.confidence for one in candidates if one.language in known}
@@ -136,6 +135,10 @@ class Preparer:
             )
             raise ToolFailure("low_confidence", message)
         return {found.language: found.confidence}
+
+
+def _sureness(made: Translation) -> float:
+    return (made.confidence or 1.0) * (made.score or 1.0)
 
 
 def _given(text: str, source: str) -> str:

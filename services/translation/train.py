@@ -64,11 +64,9 @@ def train(
     checkpoint.mkdir(exist_ok=True)
     real, held_out = read(pairs / TRAIN_NAME), watched(read(pairs / EXAM_NAME))
     if not (checkpoint / TOKENIZER_NAME).exists():
-        if start is not None:
-            shutil.copyfile(start / TOKENIZER_NAME, checkpoint / TOKENIZER_NAME)
-        else:
-            logger.info("training the tokenizer")
-            save_tokenizer(train_tokenizer(recipe.vocabulary, _texts(real), spell=True), checkpoint)
+        logger.info("making the tokenizer")
+        known = Tokenizer.from_file(str(start / TOKENIZER_NAME)) if start is not None else None
+        save_tokenizer(known or train_tokenizer(recipe.vocabulary, _texts(real), spell=True), checkpoint)
     tokenizer = Tokenizer.from_file(str(checkpoint / TOKENIZER_NAME))
     exam = Exam(tokenizer, held_out)
     pools = PairPools(recipe, tokenizer, real)
@@ -77,7 +75,7 @@ def train(
     converted = run / "converted"
     shutil.rmtree(converted, ignore_errors=True)
     languages = tuple(sorted({*LANGUAGES, *(pair.language for pair in real)}))
-    manifest = convert(str(checkpoint), converted, quantization="int8", languages=languages, beam_size=1)
+    manifest = convert(str(checkpoint), converted, quantization="int8", languages=languages, beam_size=2)
     score = min_score(Translator(converted, device="cpu"), held_out, NONSENSE_DECLINED)
     manifest.model_copy(update={"min_score": score}).write(converted)
     shutil.copyfile(language_id, converted / LANGUAGE_ID_NAME)
