@@ -245,7 +245,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         temperature=0.5,
         most_positions=5,
         most_samples=5,
-        tau=("0.5", "WikiSearch=1.0", "QA=1.0"),
+        tau=("0.5", "Calendar=0.3", "WikiSearch=1.0", "QA=1.0", "MT=1.0"),
         without_result="closed",
         calls_precision="bfloat16",
         finetune_steps=500,
