@@ -2,14 +2,15 @@
 
 1. A tool has examples in at most N texts; where more have its calls, N are drawn (the draw depends on seed, tool and
    the text's id alone, so neither on the order of the texts nor on the other tools).
-2. The same call (tool and input) occurs once in a text: where it gains most, but if it was proposed where the text goes
+2. A call in the middle of what its result says (`is_late`) is left out: a model would learn to begin the answer itself.
+3. The same call (tool and input) occurs once in a text: where it gains most, but if it was proposed where the text goes
    on with its whole output, there, even if it gains less there than it must (unless the rule is strict). A result may
    be longer than the five tokens that a gain is measured on: by the gain alone a translation is in the middle of
    its sentence, before the word that is hardest to foresee.
-3. Of one tool one call is at a position: the one that gains most. Of those with the same result it is first the one
+4. Of one tool one call is at a position: the one that gains most. Of those with the same result it is first the one
    with the fewest words that the text before it does not say: what it found is the same, and the others ask with words
    that a model would have to make up.
-4. At most so many calls are at a position: those that gain most. They are in the order of their gains, so that the
+5. At most so many calls are at a position: those that gain most. They are in the order of their gains, so that the
    call that helps most is next to what it helps with.
 
 Of equal gains the call that was proposed first stays.
@@ -23,8 +24,15 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import takewhile
+from typing import Final
 
 from training_jobs.settings import positive, setting
+
+_SMALL: Final = 3
+"""Letters of words such as *is* and *the*, at most."""
+_LOOKED_AT: Final = 200
+"""Characters of a text on each side of a call; its words are few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +89,24 @@ def goes_on_with(text: str, output: str) -> bool:
     """Whether ``text`` begins with the words of ``output``, whatever their case and punctuation."""
     said = _words(output)
     return bool(said) and _words(text[: 2 * len(output) + 20])[: len(said)] == said  # room for spaces
+
+
+def is_late(before: str, behind: str, asked: str, output: str) -> bool:
+    """Whether a call with the input ``asked`` stands in the middle of what its ``output`` says: the words right
+    ``before`` it and the first ``behind`` it are side by side there, as in ``November [Calendar() -> Today is Monday,
+    November 27, 1989.] 27``. Small words do not count, and neither do they all where what was asked about is among them
+    (``A sitar is [WikiSearch("sitar") -> Sitar > A sitar is a string instrument.] a string`` is not late)."""
+    told, said, first = _words(before[-_LOOKED_AT:]), _words(output), _words(behind[:_LOOKED_AT])[:1]
+    shared = max(
+        (_common_end(told, said[:at]) for at in range(len(said)) if said[at : at + 1] == first), key=len, default=[]
+    )
+    thing = set(_words(asked))
+    return any(len(word) > _SMALL for word in shared) and not (thing and thing <= set(shared))
+
+
+def _common_end(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    pairs = zip(reversed(one), reversed(other), strict=False)
+    return [word for word, _ in takewhile(lambda pair: pair[0] == pair[1], pairs)]
 
 
 def unsaid(before: str, asked: str) -> int:

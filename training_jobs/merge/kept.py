@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from training_jobs.errors import StageError
-from training_jobs.merge.choosing import KeptCall, goes_on_with, unsaid
+from training_jobs.merge.choosing import KeptCall, goes_on_with, is_late, unsaid
 from training_jobs.records import BELOW, KEPT, Annotated, Document, RecordError
 
 
@@ -79,8 +79,8 @@ def records(path: Path) -> Iterator[tuple[int, Annotated]]:
 
 
 def _kept(record: Annotated, path: Path, strict: bool) -> Iterator[KeptCall]:
-    """The kept calls, each, unless ``strict``, also where it was proposed and the text goes on with its output, if it
-    gains less there."""
+    """The kept calls; unless ``strict`` without those that are late, and each also where it was proposed and the text
+    goes on with its output, if it gains less there."""
     kept = {candidate.input for candidate in record.candidates if candidate.verdict == KEPT}
     for candidate in record.candidates:
         if candidate.verdict is None:
@@ -90,6 +90,8 @@ def _kept(record: Annotated, path: Path, strict: bool) -> Iterator[KeptCall]:
         if candidate.output is None or candidate.gain is None:
             raise StageError(f"{path}: {record.document.id!r} keeps a call without output or gain; filter again")
         before, behind = record.document.text[: candidate.offset], record.document.text[candidate.offset :]
+        if not strict and is_late(before, behind, candidate.input, candidate.output):
+            continue
         foretells = goes_on_with(behind, candidate.output)
         if candidate.verdict == KEPT or (foretells and not strict):
             asked = candidate.input

@@ -16,7 +16,7 @@ from toolformer.calls_in_text import call_spans
 from toolformer.tools import ToolRegistry
 from training_jobs.annotate.annotator import outside
 from training_jobs.errors import StageError
-from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn, goes_on_with, unsaid
+from training_jobs.merge.choosing import KeptCall, MergeRule, chosen, drawn, goes_on_with, is_late, unsaid
 from training_jobs.merge.earlier import Earlier
 from training_jobs.merge.precision import measure
 from training_jobs.merge.putting import plain, put, rendered
@@ -119,6 +119,34 @@ def test_a_call_that_is_kept_stands_where_the_text_goes_on_with_its_whole_result
     for strict, right in ((False, 1), (True, 0)):
         [found] = measure(files, tmp_path / "truth.jsonl", rule=MergeRule(strict=strict)).values()
         assert (found.merged, found.merged_right) == (1, right)
+
+
+@pytest.mark.parametrize(
+    ("before", "behind", "asked", "output", "late"),
+    [
+        ("My letter of November", " 27", "", "Today is Monday, November 27, 1989.", True),
+        ("My letter of", " November 27", "", "Today is Monday, November 27, 1989.", False),
+        ("It means she rides a bike", " to school.", "Elle va", "She goes by bike to school.", True),
+        ("It means she rides a bike", " to school.", "Elle va", "She goes to school by bike.", False),
+        ("A sitar is", " a string instrument", "sitar", "Sitar > A sitar is a string instrument.", False),
+        ("Who wrote Stabat Mater? Giovanni", " Pergolesi", "Stabat Mater", "It is Giovanni Pergolesi's.", False),
+        ("Who wrote Stabat Mater? Giovanni", " Pergolesi", "Stabat Mater", "It is Giovanni Pergolesi.", True),
+        ("12 + 3 =", " 15", "12 + 3", "15", False),
+        ("Yes, it is", " Monday.", "", "Today is Monday, November 27, 1989.", False),
+        ("", "", "", "", False),
+    ],
+)
+def test_a_call_in_the_middle_of_its_result_is_late(
+    before: str, behind: str, asked: str, output: str, late: bool
+) -> None:
+    assert is_late(before, behind, asked, output) is late
+
+
+def test_a_late_call_is_left_out_unless_the_rule_is_strict(tmp_path: Path) -> None:
+    text = "The play is by George Bernard Shaw."
+    files = {"QA": write(tmp_path, "QA", {"a": (text, [candidate(21, "Who?", "George Bernard Shaw", 2.0)])})}
+    assert merge(files, tmp_path / "out", MergeRule(), REGISTRY)["QA"].merged_texts == 0
+    assert merge(files, tmp_path / "strict", MergeRule(strict=True), REGISTRY)["QA"].merged_texts == 1
 
 
 def test_words_of_a_call_that_its_text_does_not_say() -> None:
