@@ -82,7 +82,7 @@ def test_it_calls_the_right_tool(prompt: str, call: ApiCall) -> None:
     ("prompt", "call", "result", "goes_on"),
     [
         (BOXES, ApiCall("Calculator", "24 * 17"), "408", " 408."),
-        ("Today is", ApiCall("Calendar", ""), "Today is Friday, November 20, 2026.", " Friday, November 20, 2026"),
+        ("Today is", ApiCall("Calendar", ""), "Today is Friday, November 20, 2026.", " Friday"),
         ("The capital of Kenya is", ApiCall("QA", "What is the capital of Kenya?"), "Nairobi", " Nairobi"),
         (
             'How do you say "Ich verstehe dich nicht." in English?',
