@@ -75,7 +75,7 @@ class LanguageIdentifier:
         share of all of theirs."""
         labels, languages = self._languages(text, -1)
         shares = {one: share for one, share in languages.items() if one in among}
-        label, of_all = labels[0].removeprefix(LABEL_PREFIX), sum(shares.values())
+        label, of_all = labels[0].removeprefix(LABEL_PREFIX), sum(shares.values()) or 1.0
         return [Detection(one, shares[one] / of_all, label) for one in sorted(shares, key=lambda one: -shares[one])]
 
     def _languages(self, text: str, labels: int) -> tuple[Sequence[str], dict[str | None, float]]:

@@ -23,6 +23,7 @@ _INVISIBLE: Final = frozenset("\u00ad\u061c\u200b\u200e\u200f\u2060\ufeff") | fr
 )
 
 _FEW_WORDS: Final = 2
+"""So few may look like a language that the model does not know."""
 _LIKELY: Final = 3
 """So many languages a text is translated from, where the classifier is unsure."""
 
