@@ -58,7 +58,7 @@ what the generated world's base model reads."""
 LATE_MIXTURE: Final = {
     "encyclopedia": 0.13, "news": 0.03, "stories": 0.01, "definitions": 0.02, "reading": 0.11, "trivia": 0.03,
     "grade school": 0.08, "one step": 0.04, "problems": 0.10, "sums": 0.05, "exercises": 0.004, "countries": 0.01,
-    "dated": 0.002, "days": 0.05, "foreign": 0.06, "headings": 0.10, "prompts": 0.16, "world": 0.014,
+    "dated": 0.002, "days": 0.07, "foreign": 0.06, "headings": 0.10, "prompts": 0.16, "world": 0.014,
 }  # fmt: skip
 """The same of what is read last, while the learning rate falls: half as much prose, more of what tools are asked."""
 _LATE_SHARE: Final = 0.25
@@ -141,6 +141,7 @@ class Corpus:
             "meanings": lambda: generated_part.asked_foreign(rng, self._pairs),
             "everyday": lambda: generated_part.everyday(rng, self._pairs),
             "facts": lambda: (one.text for one in facts(rng, self._part.exams, "taught")),
+            "stated": lambda: (one.text for one in facts(rng, self._part.exams, "taught") if "?" not in one.text),
         }
         yield from map(CorpusText.of, texts[source]())
 

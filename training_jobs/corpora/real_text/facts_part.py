@@ -27,7 +27,7 @@ from training_jobs.corpora.real_text.sources import SENTENCE
 _FORMS: Final[Mapping[str, Mapping[str, Sequence[str]]]] = tomllib.loads(
     Path(__file__).with_name("facts.toml").read_text(encoding="utf-8")
 )
-_GEOGRAPHY_SHARE: Final = 0.15
+_GEOGRAPHY_SHARE: Final = 0.3
 _ASKED_SHARE: Final = 0.5
 _GEOGRAPHY: Final = ("country ", "city population", "city place")
 _ARTICLES: Final = ("the ", "an ", "a ")

@@ -11,11 +11,14 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from training_jobs.corpora.real_text.known_texts import any_day, as_typed, of_day, told
+from training_jobs.corpora.real_text.days import any_day, beside, of_day, told
+from training_jobs.corpora.real_text.known_texts import as_typed
 from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.problems import PHRASES, bare, made, solved, stepped, taught
 
 _SENTENCE_WORDS: Final = 3
+_BESIDE_SHARE: Final = 0.5
+"""Of the days asked for, those beside today."""
 _ANSWERS: Final = ("The answer is {}.", "It is {}.", "{}.")
 
 
@@ -52,19 +55,20 @@ def word_problems(rng: random.Random, names: Sequence[str], things: Sequence[str
 
 
 def days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
-    """What day it is, then days beside it, several statements of one day a row, and that day; without end."""
+    """What day it is, whole, then more of it and of days beside it, a row, and that day; without end."""
     while True:
-        day, today = any_day(rng), rng.sample(PHRASES["days"]["today"], rng.choice((1, 2)))
-        forms = [*today, *rng.sample(PHRASES["days"]["beside"], rng.choice((1, 2)))]
-        yield " ".join(told(form, of_day(day, rng)) for form in forms), day
+        day, (whole, *more) = any_day(rng), PHRASES["days"]["today"]
+        forms = [whole, *rng.sample(more, rng.choice((0, 1))), *(beside(rng) for _ in range(rng.choice((1, 2, 3))))]
+        yield " ".join(told(form, of_day(day, rng))[0] for form in forms), day
 
 
 def asked_days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
     """What day it is or a day beside it, in further forms too, one a row, and the day; without end."""
-    forms = [form for forms in PHRASES["days"].values() for form in forms]
+    today = PHRASES["days"]["today"] + PHRASES["days"]["taught"]
     while True:
         day = any_day(rng)
-        yield told(rng.choice(forms), of_day(day, rng)), day
+        form = beside(rng) if rng.random() < _BESIDE_SHARE else rng.choice(today)
+        yield told(form, of_day(day, rng))[0], day
 
 
 def foreign(rng: random.Random, pairs: Sequence[tuple[str, str, str]]) -> Iterator[str]:

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import datetime as dt
 import random
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from demo_world.articles import Truth
 from demo_world.articles.article import join
 from training_jobs.corpora.base.drawing import Heading
+from training_jobs.corpora.real_text.days import any_day, beside, of_day, told
 from training_jobs.corpora.real_text.facts_part import ToldFact, found, without_article
-from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made, spelled
+from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made
 
 _FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 3, "fact": 3, "foreign": 2, "day": 4}
 _FAMILIES_OF: Final[Mapping[str | None, Sequence[str]]] = {
@@ -39,10 +39,8 @@ _UNSTOPPED_SHARE: Final = 0.5
 _STOPS: Final = ".。।"
 _SEARCHED: Final = frozenset(PHRASES["words"]["not searched"])
 """Words of a question that a search for its answer does without."""
-_BESIDE_SHARE: Final = 0.5
+_BESIDE_SHARE: Final = 0.65
 """Of the days, those asked for beside today: tomorrow, in so many days, years ago."""
-_SPELLED_SHARE: Final = 0.5
-_TOLD_BY_CALENDAR: Final = re.compile(r" \{(?!k\}|w\}|born\})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,37 +149,10 @@ def as_typed(rng: random.Random, foreign: str, english: str) -> tuple[str, str]:
 
 
 def _day(rng: random.Random) -> tuple[KnownText, dt.date]:
-    form = rng.choice(PHRASES["days"]["beside" if rng.random() < _BESIDE_SHARE else "today"])
+    form = beside(rng) if rng.random() < _BESIDE_SHARE else rng.choice(PHRASES["days"]["today"])
     day = any_day(rng)
-    slots = of_day(day, rng)
-    text = told(form, slots)
-    before = told(_TOLD_BY_CALENDAR.split(form)[0], slots)
+    text, before = told(form, of_day(day, rng))
     return KnownText(text, (Truth("Calendar", len(before), "", text[len(before) + 1 :].rstrip(".")),)), day
 
 
-def any_day(rng: random.Random) -> dt.date:
-    """A day from 1950 on."""
-    return _FIRST_DAY + dt.timedelta(days=rng.randrange(_DAYS))
-
-
-def told(form: str, slots: Mapping[str, Any]) -> str:
-    """The form with its slots filled; it may begin with one."""
-    text = form.format_map(slots)
-    return text[:1].upper() + text[1:]
-
-
-def of_day(day: dt.date, rng: random.Random) -> Mapping[str, Any]:
-    """What stands for the braces of ``[days]`` in ``phrases.toml``."""
-    one = dt.timedelta(days=1)
-    k, m = rng.randint(2, 10), rng.randint(2, 60)
-    ago = day.year - m
-    return {
-        "d": day, "n": day + one, "p": day - one, "t": day + 2 * one, "y": day.year + 1, "y0": day.year - 1,
-        "k": spelled(rng, str(k), _SPELLED_SHARE), "l": day + k * one, "e": day - k * one,
-        "m": m, "w": spelled(rng, str(m), _SPELLED_SHARE), "after": day.year + m, "ago": ago, "born": ago,
-    }  # fmt: skip
-
-
-_FIRST_DAY: Final = dt.date(1950, 1, 1)
-_DAYS: Final = 30_000
 _ENGLISH_LAST: Final = [form for form in PHRASES["foreign"]["text"] if form.endswith(" {e}")]

@@ -1,0 +1,48 @@
+"""Sentences that say what day it is, and which day another is: ``[days]`` of ``phrases.toml``."""
+
+from __future__ import annotations
+
+import datetime as dt
+import random
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from training_jobs.corpora.real_text.problems import PHRASES, spelled
+
+_FIRST_DAY: Final = dt.date(1950, 1, 1)
+_DAYS: Final = 30_000
+_SPELLED_SHARE: Final = 0.5
+_MOST_YEARS: Final = (12, 80)
+"""One as often as the other: people count few years more often."""
+_TOLD_BY_CALENDAR: Final = re.compile(r" \{(?!k\}|w\}|born\})")
+
+
+def any_day(rng: random.Random) -> dt.date:
+    """A day from 1950 on."""
+    return _FIRST_DAY + dt.timedelta(days=rng.randrange(_DAYS))
+
+
+def beside(rng: random.Random) -> str:
+    """A form that names another day, one kind as often as another."""
+    group = rng.choice(PHRASES["days"]["beside"])
+    slot, moment = rng.choice([(slot, one) for slot, moments in group["when"].items() for one in moments])
+    form: str = rng.choice(group["forms"])
+    return form.replace("{when}", moment).replace("{x", "{" + slot)
+
+
+def told(form: str, slots: Mapping[str, Any]) -> tuple[str, str]:
+    """The form with its slots filled, and of it what stands before the calendar's part; it may begin with one."""
+    text, before = (part.format_map(slots) for part in (form, _TOLD_BY_CALENDAR.split(form)[0]))
+    return text[:1].upper() + text[1:], before[:1].upper() + before[1:]
+
+
+def of_day(day: dt.date, rng: random.Random) -> Mapping[str, Any]:
+    """What stands for the braces of the forms."""
+    k, m = rng.randint(2, 10), rng.randint(2, rng.choice(_MOST_YEARS))
+    ago = day.year - m
+    steps = {"n": 1, "p": -1, "t": 2, "q": -2, "l": k, "e": -k, "d7": 7, "d_7": -7, "d14": 14}
+    return {slot: day + dt.timedelta(days=step) for slot, step in steps.items()} | {
+        "d": day, "y": day.year + 1, "y0": day.year - 1, "k": spelled(rng, str(k), _SPELLED_SHARE),
+        "m": m, "w": spelled(rng, str(m), _SPELLED_SHARE), "after": day.year + m, "ago": ago, "born": ago,
+    }  # fmt: skip
