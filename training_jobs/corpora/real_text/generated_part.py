@@ -58,7 +58,7 @@ def days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
     """What day it is, whole, then more of it and of days beside it, a row, and that day; without end."""
     while True:
         day, (whole, *more) = any_day(rng), PHRASES["days"]["today"]
-        forms = [whole, *rng.sample(more, rng.choice((0, 1))), *(beside(rng) for _ in range(rng.choice((1, 2, 3))))]
+        forms = [whole, *rng.sample(more, rng.choice((0, 1))), *(beside(rng) for _ in range(rng.choice((2, 4, 8))))]
         yield " ".join(told(form, of_day(day, rng))[0] for form in forms), day
 
 
