@@ -181,6 +181,11 @@ def test_days_and_foreign_sentences() -> None:
         assert all("Il neige" in row and "snowing" in row for row in islice(rows(random.Random(0), pairs), 20))
 
 
+def test_the_shares_of_the_sources_are_all_of_the_tokens() -> None:
+    for shares in (corpus.MIXTURE, corpus.LATE_MIXTURE):
+        assert sum(shares.values()) == pytest.approx(1)
+
+
 def test_another_day_is_as_far_from_today_as_the_sentence_says() -> None:
     rng, numbers = random.Random(4), dict(zip(("two", "three", "five", "ten"), (2, 3, 5, 10), strict=True))
     kinds = {r"^In (\w+) days it is (\w+day)\.": 1, r"^(\w+) days ago it was (\w+day)\.": -1}

@@ -32,8 +32,7 @@ TAUGHT: Final[Mapping[str, Mapping[str, float]]] = {
     "QA": {"facts": 0.6, "questions": 0.25},
     "MT": {"meanings": 0.7, "foreign": 0.25},
 }  # fmt: skip
-"""By tool, how many of each source for one of ``texts``; a small source gives what it has.
-Which two numbers a problem asks for is the hardest to learn, so there are most of these."""
+"""By tool, how many of each source for one of ``texts``; a small source gives what it has."""
 _PROSE: Final = ("encyclopedia", "news", "stories")
 _EVERYDAY: Final = "everyday"
 _PLAIN_CHARACTERS: Final = 100
