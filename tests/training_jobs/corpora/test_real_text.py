@@ -232,6 +232,16 @@ def test_each_call_of_a_known_text_stands_before_its_answer() -> None:
     assert found > 50, "a search shows a sentence"
 
 
+def test_a_search_for_a_fact_is_words_of_the_text_itself() -> None:
+    known = KnownTexts([], [], [], NAMES, THINGS, FACTS)
+    for seed in range(100):
+        fact = known._piece(random.Random(seed), "fact")
+        [search] = [one for one in fact.known if one.tool == "WikiSearch"]
+        assert search.input in fact.plain[: search.offset]
+        assert search.input.split()[0].lower() not in {"what", "who", "is", "the", "of"}
+        assert search.input[-1] not in " ?.,"
+
+
 def test_what_is_asked_is_often_the_text_itself() -> None:
     known = KnownTexts([], [("What colour was it?", "red", "It was red.", "")], [], NAMES, THINGS, FACTS)
     passages = [known._piece(random.Random(seed), "passage").plain for seed in range(200)]

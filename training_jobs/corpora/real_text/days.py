@@ -24,8 +24,9 @@ def any_day(rng: random.Random) -> dt.date:
 
 
 def beside(rng: random.Random) -> str:
-    """A form that names another day, one kind as often as another."""
-    group = rng.choice(PHRASES["days"]["beside"])
+    """A form that names another day; a kind ``often`` times as often as those that do not say."""
+    groups = PHRASES["days"]["beside"]
+    group = rng.choices(groups, [one.get("often", 1) for one in groups])[0]
     slot, moment = rng.choice([(slot, one) for slot, moments in group["when"].items() for one in moments])
     form: str = rng.choice(group["forms"])
     return form.replace("{when}", moment).replace("{x", "{" + slot)

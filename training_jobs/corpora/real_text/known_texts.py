@@ -37,8 +37,9 @@ _ASKED: Final = ("{q} {a}.", "{q} {a}.", "{q} The answer is {a}.", "{q} It is {a
 _UNSTOPPED_SHARE: Final = 0.5
 """Of the foreign sentences, those without the stop at their end: people seldom type it."""
 _STOPS: Final = ".。।"
-_SEARCHED: Final = frozenset(PHRASES["words"]["not searched"])
-"""Words of a question that a search for its answer does without."""
+_MARKS: Final = " .,:;?!"
+_NOT_SEARCHED: Final = frozenset(PHRASES["words"]["not searched"])
+"""Words that a search does without at its ends."""
 _BESIDE_SHARE: Final = 0.65
 """Of the days, those asked for beside today: tomorrow, in so many days, years ago."""
 
@@ -124,15 +125,24 @@ def _passage(rng: random.Random, question: str, answer: str, sentence: str, titl
         at = sentence.rindex(f" {answer}")
     else:
         at = sentence.index(f" {answer}")
-    words = " ".join(word for word in question.rstrip("?").split() if word.lower() not in _SEARCHED)
+    words = _searched(question)
     searched = (Truth("WikiSearch", at, words, answer, shown),) if words else ()
     return KnownText(sentence, (Truth("QA", at, question, answer), *searched))
 
 
 def _fact(fact: ToldFact) -> KnownText:
     at = fact.text.rindex(f" {fact.answer}")
-    searched = Truth("WikiSearch", at, without_article(fact.thing), fact.answer, found(fact))
+    words = _searched(fact.text[:at]) or without_article(fact.thing)
+    searched = Truth("WikiSearch", at, words, fact.answer, found(fact))
     return KnownText(fact.text, (Truth("QA", at, fact.question, fact.answer), searched))
+
+
+def _searched(text: str) -> str:
+    """The run of words to search for: a page is found by its name, the sentence on it by what is asked of it. A run
+    of the text itself is the easiest to copy."""
+    words = text.split()
+    about = [number for number, word in enumerate(words) if word.strip(_MARKS).lower() not in _NOT_SEARCHED]
+    return " ".join(words[about[0] : about[-1] + 1]).strip(_MARKS) if about else ""
 
 
 def _foreign(rng: random.Random, language: str, foreign: str, english: str) -> KnownText:

@@ -27,10 +27,10 @@ TAUGHT: Final[Mapping[str, Mapping[str, float]]] = {
         "typed": 0.9, "word problems": 0.9, "problems": 0.02, "sums": 0.1, "grade school": 0.03, "one step": 0.03,
         "exercises": 0.02,
     },
-    "Calendar": {"days": 1.2},
-    "WikiSearch": {"stated": 0.5, "encyclopedia": 0.03},
-    "QA": {"facts": 0.6, "questions": 0.25},
-    "MT": {"meanings": 0.7, "foreign": 0.25},
+    "Calendar": {"days": 1.0},
+    "WikiSearch": {"stated": 0.5, "facts": 0.3, "questions": 0.25, "encyclopedia": 0.03},
+    "QA": {"facts": 0.5, "questions": 0.25},
+    "MT": {"meanings": 0.8, "foreign": 0.3},
 }  # fmt: skip
 """By tool, how many of each source for one of ``texts``; a small source gives what it has."""
 _PROSE: Final = ("encyclopedia", "news", "stories")
