@@ -39,7 +39,7 @@ async def call(service: httpx.AsyncClient, query: str) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("query", "output"),
     [
-        ("capital of Australia", "Australia > Australia has its capital at Canberra"),
+        ("capital of Australia", "Australia > Its capital is Canberra."),
         ("What is the currency of Japan?", "Japan > In Japan the currency is the Japanese Yen (JPY)."),
         ("sao paulo population", "São Paulo > São Paulo is a city in Brazil"),
         ("Statehood Day in Slovenia", "Public holidays in Slovenia > "),

@@ -232,14 +232,23 @@ def test_each_call_of_a_known_text_stands_before_its_answer() -> None:
     assert found > 50, "a search shows a sentence"
 
 
-def test_a_search_for_a_fact_is_words_of_the_text_itself() -> None:
-    known = KnownTexts([], [], [], NAMES, THINGS, FACTS)
-    for seed in range(100):
-        fact = known._piece(random.Random(seed), "fact")
-        [search] = [one for one in fact.known if one.tool == "WikiSearch"]
-        assert search.input in fact.plain[: search.offset]
-        assert search.input.split()[0].lower() not in {"what", "who", "is", "the", "of"}
-        assert search.input[-1] not in " ?.,"
+def test_a_search_is_the_text_before_its_answer() -> None:
+    known = KnownTexts([], [("What colour was it?", "red", "The kite was red.", "")], [], NAMES, THINGS, FACTS)
+    for seed in range(200):
+        one = known._piece(random.Random(seed), "fact" if seed % 2 else "passage")
+        for search in (truth for truth in one.known if truth.tool == "WikiSearch"):
+            assert search.input in one.plain[: search.offset]
+            assert one.plain.startswith((search.input, "Question: "))
+            assert search.input[-1] not in " ?.,"
+
+
+def test_a_day_stands_before_the_sentences_or_in_each() -> None:
+    rows = [row for row, _ in islice(days(random.Random(5)), 100)]
+    first = sum(row.startswith("Today is ") for row in rows)
+    within = [row for row in rows if "(Today is " in row]
+    assert first + len(within) == 100
+    assert 30 < first < 70
+    assert all(row.count("(Today is ") == len(re.findall(r"\) \S", row)) > 1 for row in within)
 
 
 def test_what_is_asked_is_often_the_text_itself() -> None:

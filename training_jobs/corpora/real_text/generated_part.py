@@ -19,6 +19,7 @@ from training_jobs.corpora.real_text.problems import PHRASES, bare, made, solved
 _SENTENCE_WORDS: Final = 3
 _BESIDE_SHARE: Final = 0.5
 """Of the days asked for, those beside today."""
+_WITHIN_SHARE: Final = 0.5
 _ANSWERS: Final = ("The answer is {}.", "It is {}.", "{}.")
 
 
@@ -55,11 +56,21 @@ def word_problems(rng: random.Random, names: Sequence[str], things: Sequence[str
 
 
 def days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
-    """What day it is, whole, then more of it and of days beside it, a row, and that day; without end."""
+    """What day it is, whole, then more of it and of days beside it, a row, and that day; without end.
+
+    In half of the rows the day stands in each sentence, before what follows from it, where a call will stand.
+    """
+    whole, *more = PHRASES["days"]["today"]
     while True:
-        day, (whole, *more) = any_day(rng), PHRASES["days"]["today"]
-        forms = [whole, *rng.sample(more, rng.choice((0, 1))), *(beside(rng) for _ in range(rng.choice((2, 4, 8))))]
-        yield " ".join(told(form, of_day(day, rng))[0] for form in forms), day
+        day = any_day(rng)
+        forms = [*rng.sample(more, rng.choice((0, 1))), *(beside(rng) for _ in range(rng.choice((2, 4, 8))))]
+        today, _ = told(whole, of_day(day, rng))
+        sentences = [told(form, of_day(day, rng)) for form in forms]
+        if rng.random() < _WITHIN_SHARE:
+            within = (f"{before} ({today.rstrip('.')}){text[len(before) :]}" for text, before in sentences)
+            yield " ".join(within).strip(), day
+        else:
+            yield " ".join((today, *(text for text, _ in sentences))), day
 
 
 def asked_days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:

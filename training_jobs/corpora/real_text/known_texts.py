@@ -17,7 +17,7 @@ from demo_world.articles import Truth
 from demo_world.articles.article import join
 from training_jobs.corpora.base.drawing import Heading
 from training_jobs.corpora.real_text.days import any_day, beside, of_day, told
-from training_jobs.corpora.real_text.facts_part import ToldFact, found, without_article
+from training_jobs.corpora.real_text.facts_part import ToldFact, found
 from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made
 
 _FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 3, "fact": 3, "foreign": 2, "day": 4}
@@ -39,7 +39,7 @@ _UNSTOPPED_SHARE: Final = 0.5
 _STOPS: Final = ".。।"
 _MARKS: Final = " .,:;?!"
 _NOT_SEARCHED: Final = frozenset(PHRASES["words"]["not searched"])
-"""Words that a search does without at its ends."""
+"""Words that no page is about."""
 _BESIDE_SHARE: Final = 0.65
 """Of the days, those asked for beside today: tomorrow, in so many days, years ago."""
 
@@ -121,28 +121,26 @@ def _problem(problem: Problem) -> KnownText:
 def _passage(rng: random.Random, question: str, answer: str, sentence: str, title: str) -> KnownText:
     shown = f"{title} > {sentence}" if title else sentence
     if rng.random() < _ASKED_SHARE:
-        sentence = rng.choice(_ASKED).format(q=question, a=answer)
-        at = sentence.rindex(f" {answer}")
+        text = rng.choice(_ASKED).format(q=question, a=answer)
+        at, words = text.rindex(f" {answer}"), question.strip(_MARKS)
     else:
-        at = sentence.index(f" {answer}")
-    words = _searched(question)
-    searched = (Truth("WikiSearch", at, words, answer, shown),) if words else ()
-    return KnownText(sentence, (Truth("QA", at, question, answer), *searched))
+        text, at = sentence, sentence.index(f" {answer}")
+        words = text[:at].strip(_MARKS)
+    searched = (Truth("WikiSearch", at, words, answer, shown),) if _is_about(words) else ()
+    return KnownText(text, (Truth("QA", at, question, answer), *searched))
 
 
 def _fact(fact: ToldFact) -> KnownText:
     at = fact.text.rindex(f" {fact.answer}")
-    words = _searched(fact.text[:at]) or without_article(fact.thing)
-    searched = Truth("WikiSearch", at, words, fact.answer, found(fact))
+    words = fact.text[:at].strip(_MARKS)
+    searched = Truth("WikiSearch", at, words if _is_about(words) else fact.thing, fact.answer, found(fact))
     return KnownText(fact.text, (Truth("QA", at, fact.question, fact.answer), searched))
 
 
-def _searched(text: str) -> str:
-    """The run of words to search for: a page is found by its name, the sentence on it by what is asked of it. A run
-    of the text itself is the easiest to copy."""
-    words = text.split()
-    about = [number for number, word in enumerate(words) if word.strip(_MARKS).lower() not in _NOT_SEARCHED]
-    return " ".join(words[about[0] : about[-1] + 1]).strip(_MARKS) if about else ""
+def _is_about(search: str) -> bool:
+    """Whether it has a word to search for. The text itself is what is searched for: its name finds a page, its other
+    words the sentence on it, and a small model makes words up when it has to leave some out."""
+    return any(word.lower() not in _NOT_SEARCHED for word in search.split())
 
 
 def _foreign(rng: random.Random, language: str, foreign: str, english: str) -> KnownText:
