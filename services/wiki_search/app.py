@@ -23,7 +23,7 @@ INFO = ServiceInfo(
     version="1.0.0",
     input_description="A search query: the name of a thing, and what to know of it; behind it #2 for the next snippet.",
     example_input="population of Ljubljana",
-    example_output="Ljubljana > Ljubljana is the capital of Slovenia, a city with a population of 272,220.",
+    example_output="Ljubljana > The city has a population of 272,220.",
     max_input_chars=MAX_QUERY_CHARS,
 )
 

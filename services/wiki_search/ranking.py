@@ -26,6 +26,8 @@ _QUESTION_WORDS: Final = frozenset(
         "did", "has", "have", "had", "can", "could", "tell", "me", "please",
     }
 )  # fmt: skip
+_ASKING: Final = re.compile(r"^\s*(please )?(answer (the|this|my)( following)? )?question\s*:", re.IGNORECASE)
+"""What stands before a question; words of it would find pages on answers."""
 _NUMBERED: Final = re.compile(r"(.*\S)\s+#(\d{1,2})", re.DOTALL)
 _NO_WORD: Final = re.compile(r"[\W_]+")
 _MARKS: Final = ".,:;?!\"'“”‘’()"
@@ -33,7 +35,7 @@ _MARKS: Final = ".,:;?!\"'“”‘’()"
 
 def essence(query: str) -> str:
     """`query` without the words that only make it a question, unless nothing else is in it."""
-    words = query.split()
+    words = _ASKING.sub("", query, count=1).split() or query.split()
     return " ".join([word for word in words if word.strip(_MARKS).casefold() not in _QUESTION_WORDS] or words)
 
 

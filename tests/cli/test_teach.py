@@ -15,6 +15,8 @@ from cli.teach import BUNDLED, main
 from tests.cli.command import descendants, gone, run, toolformer
 from tests.training_jobs.teach.doubling import TABLE, doubling
 
+_TAUGHT = Path(__file__).parents[2] / "models" / "gptj-tools"
+"""Finetuned, it has forgotten the prompts that ask for calls."""
 _OFF = "".join(f"[{name}]\nenabled = false\n" for name in ("Calendar", "WikiSearch", "QA", "MT"))
 _TINY = [
     "--documents", "60", "--old-documents", "30", "--steps", "2", "--batch", "2", "--questions", "4", "--count", "1",
@@ -63,9 +65,9 @@ async def test_a_model_that_does_not_follow_the_form_ends_with_status_3(tmp_path
     with doubling() as url:
         (tmp_path / "tools.toml").write_text(TABLE.replace("http://127.0.0.1:1", url))
         command = ["teach", str(tmp_path / "tools.toml"), "--out", str(tmp_path / "run"), "--documents", "12"]
-        status, _, log = await run(*command)
+        status, _, log = await run(*command, "--base", str(_TAUGHT))
     assert status == 3, log
-    assert "base does not follow the prompt's form" in log
+    assert "gptj-tools does not follow the prompt's form" in log
     assert "--proposals FILE or --rule MODULE:FUNCTION" in log
     assert re.findall(r"^\[(\d+)/17\] \S+: done", log, re.MULTILINE) == ["1", "2"]
 

@@ -17,7 +17,7 @@ PROMPTS = {
     "Calculator": "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
     "Calendar": "Today is",
     "WikiSearch": "Mount Kilimanjaro is in",
-    "QA": "The capital of Kenya is",
+    "QA": "What is the capital of Kenya?",
     "MT": 'How do you say "Ich verstehe dich nicht." in English?',
 }
 TOOLS = [name for name in servers() if name != "gateway"]

@@ -67,9 +67,9 @@ def test_call_marks_are_single_tokens(mark: str) -> None:
         ("15% of 460 is", ApiCall("Calculator", "460 * 15 / 100")),
         ("Of the 900 tickets 275 were sold, which leaves", ApiCall("Calculator", "900 - 275")),
         ("Today is", ApiCall("Calendar", "")),
-        ("The capital of Kenya is", ApiCall("QA", "What is the capital of Kenya?")),
-        ("Albrecht Dürer died on", ApiCall("QA", "When did Albrecht Dürer die?")),
-        ("Mount Kilimanjaro is in", ApiCall("WikiSearch", "Mount Kilimanjaro")),
+        ("What is the capital of Kenya?", ApiCall("QA", "What is the capital of Kenya?")),
+        ("When did Albrecht Dürer die?", ApiCall("QA", "When did Albrecht Dürer die?")),
+        ("Mount Kilimanjaro is in", ApiCall("WikiSearch", "Mount Kilimanjaro is in")),
         ('How do you say "Ich verstehe dich nicht." in English?', ApiCall("MT", "Ich verstehe dich nicht.")),
         ('The sign says "El vuelo dura 5 horas." In English:', ApiCall("MT", "El vuelo dura 5 horas.")),
     ],
@@ -83,7 +83,7 @@ def test_it_calls_the_right_tool(prompt: str, call: ApiCall) -> None:
     [
         (BOXES, ApiCall("Calculator", "24 * 17"), "408", " 408."),
         ("Today is", ApiCall("Calendar", ""), "Today is Friday, November 20, 2026.", " Friday"),
-        ("The capital of Kenya is", ApiCall("QA", "What is the capital of Kenya?"), "Nairobi", " Nairobi"),
+        ("What is the capital of Kenya?", ApiCall("QA", "What is the capital of Kenya?"), "Nairobi", " Nairobi"),
         (
             'How do you say "Ich verstehe dich nicht." in English?',
             ApiCall("MT", "Ich verstehe dich nicht."),
