@@ -118,6 +118,8 @@ def _problem(problem: Problem) -> KnownText:
     return KnownText(text, (Truth("Calculator", len(before), problem.sum, problem.answer),))
 
 
+# A search is the text before its answer, or the question in it: a name finds the page, the other words the sentence on
+# it, and a small model makes words up when it has to leave some out (record 034).
 def _passage(rng: random.Random, question: str, answer: str, sentence: str, title: str) -> KnownText:
     shown = f"{title} > {sentence}" if title else sentence
     if rng.random() < _ASKED_SHARE:
@@ -126,20 +128,19 @@ def _passage(rng: random.Random, question: str, answer: str, sentence: str, titl
     else:
         text, at = sentence, sentence.index(f" {answer}")
         words = text[:at].strip(_MARKS)
-    searched = (Truth("WikiSearch", at, words, answer, shown),) if _is_about(words) else ()
+    searched = (Truth("WikiSearch", at, words, answer, shown),) if _can_be_searched(words) else ()
     return KnownText(text, (Truth("QA", at, question, answer), *searched))
 
 
 def _fact(fact: ToldFact) -> KnownText:
     at = fact.text.rindex(f" {fact.answer}")
     words = fact.text[:at].strip(_MARKS)
-    searched = Truth("WikiSearch", at, words if _is_about(words) else fact.thing, fact.answer, found(fact))
+    searched = Truth("WikiSearch", at, words if _can_be_searched(words) else fact.thing, fact.answer, found(fact))
     return KnownText(fact.text, (Truth("QA", at, fact.question, fact.answer), searched))
 
 
-def _is_about(search: str) -> bool:
-    """Whether it has a word to search for. The text itself is what is searched for: its name finds a page, its other
-    words the sentence on it, and a small model makes words up when it has to leave some out."""
+def _can_be_searched(search: str) -> bool:
+    """Whether it has a word that a page may be about."""
     return any(word.lower() not in _NOT_SEARCHED for word in search.split())
 
 
