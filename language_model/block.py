@@ -27,9 +27,19 @@ def rotate(x: Tensor, rotations: Tensor) -> Tensor:
     """Rotate the first dimensions of ``x`` ``[batch, tokens, heads, head_dim]`` by ``rotations`` ``[batch or 1,
     tokens, pairs]``."""
     width = 2 * rotations.shape[-1]
-    pairs = torch.view_as_complex(x[..., :width].float().reshape(*x.shape[:-1], -1, 2))
-    turned = torch.view_as_real(pairs * rotations.unsqueeze(2)).flatten(-2).to(x.dtype)
-    return torch.cat([turned, x[..., width:]], dim=-1)
+    pairs, turns = x[..., :width].float().reshape(*x.shape[:-1], -1, 2), rotations.unsqueeze(2)
+    if x.device.type == "cuda":
+        turned = turned_as_reals(pairs, turns)
+    else:
+        turned = torch.view_as_real(torch.view_as_complex(pairs) * turns)
+    return torch.cat([turned.flatten(-2).to(x.dtype), x[..., width:]], dim=-1)
+
+
+def turned_as_reals(pairs: Tensor, turns: Tensor) -> Tensor:
+    """The product of complex numbers, the first given as pairs of reals: what compiles to a GPU's kernels has no
+    complex ones."""
+    (even, odd), (cosine, sine) = pairs.unbind(-1), torch.view_as_real(turns).unbind(-1)
+    return torch.stack((even * cosine - odd * sine, even * sine + odd * cosine), dim=-1)
 
 
 def rotate_in_place(x: Tensor, rotations: Tensor) -> None:

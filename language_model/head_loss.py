@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-_PIECE: Final = 512
-"""Tokens whose logits are held at a time: 16 MiB of a vocabulary of 8,192."""
+_PIECE: Final = {"cpu": 512, "cuda": 8_192}
+"""Tokens whose logits are held at a time: on a CPU 16 MiB of a vocabulary of 8,192."""
 _TINY: Final = torch.finfo(torch.float32).tiny
 
 
@@ -42,8 +42,9 @@ class _HeadLoss(torch.autograd.Function):
         of_hidden = torch.empty_like(inputs)
         of_weight, of_bias = torch.zeros_like(weight, dtype=torch.float32), torch.zeros_like(bias, dtype=torch.float32)
         loss = torch.zeros((), device=hidden.device)
-        for start in range(0, len(targets), _PIECE):
-            piece, wanted = inputs[start : start + _PIECE], targets[start : start + _PIECE, None]
+        size = _PIECE[hidden.device.type]
+        for start in range(0, len(targets), size):
+            piece, wanted = inputs[start : start + size], targets[start : start + size, None]
             logits = torch.addmm(bias.to(low), piece, products.t())
             gradient = logits.softmax(-1, dtype=torch.float32)
             of_wanted = logits.gather(1, wanted).float()
@@ -57,7 +58,7 @@ class _HeadLoss(torch.autograd.Function):
             gradient.scatter_add_(1, wanted, torch.full_like(normaliser, smoothing - 1))
             of_bias += gradient.sum(0)
             rounded = gradient.to(low)
-            torch.mm(rounded, products, out=of_hidden[start : start + _PIECE])
+            torch.mm(rounded, products, out=of_hidden[start : start + size])
             of_weight += rounded.t() @ piece
         found = [of_hidden.to(hidden.dtype), of_weight.to(weight.dtype), of_bias.to(bias.dtype)]
         ctx.save_for_backward(*(one.div_(len(targets)) for one in found))

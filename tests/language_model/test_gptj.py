@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from language_model import checkpoint
+from language_model.block import turned_as_reals
 from language_model.config import CheckpointError, GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.native.library import Unavailable
@@ -25,6 +26,12 @@ SHAPES = [
 
 def tokens(config: GPTJConfig, batch: int, length: int, seed: int = 0) -> torch.Tensor:
     return torch.randint(config.vocab_size, (batch, length), generator=torch.Generator().manual_seed(seed))
+
+
+def test_a_gpus_rotation_is_a_processors() -> None:
+    pairs, turns = torch.randn(2, 5, 3, 4, 2), torch.polar(torch.ones(1, 5, 1, 4), torch.randn(1, 5, 1, 4))
+    turned = torch.view_as_real(torch.view_as_complex(pairs) * turns)
+    torch.testing.assert_close(turned_as_reals(pairs, turns), turned)
 
 
 @pytest.mark.parametrize("config", SHAPES)

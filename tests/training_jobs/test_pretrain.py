@@ -8,8 +8,11 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -18,8 +21,9 @@ from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.token_file import Tokens
+from training_jobs.pretrain import loop
 from training_jobs.pretrain.loop import Precision, PretrainRecipe, batch_loss, main, pretrain
-from training_jobs.pretrain.rows import LATE, batches_from, epoch_batches, make_batch
+from training_jobs.pretrain.rows import LATE, Batch, ahead, batches_from, epoch_batches, make_batch
 from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 
 TINY = PretrainRecipe(
@@ -103,9 +107,9 @@ def test_a_killed_process_resumes_to_the_same_losses(corpus: Path, whole: Path, 
         "import os, signal, sys; from pathlib import Path; from training_jobs.pretrain import loop as job\n"
         "from tests.training_jobs.test_pretrain import TINY\n"
         "loss, steps = job.batch_loss, iter(range(13))\n"
-        "def dying(model, batch):\n"
+        "def dying(*given):\n"
         "    if next(steps, None) is None: os.kill(os.getpid(), signal.SIGKILL)\n"
-        "    return loss(model, batch)\n"
+        "    return loss(*given)\n"
         "job.batch_loss = dying\n"
         "job.pretrain(Path(sys.argv[1]), Path(sys.argv[2]), TINY)\n"
     )
@@ -195,6 +199,34 @@ def test_tokens_that_are_not_learned_do_not_count(corpus: Path) -> None:
     expected = -(log_probs[0, 0, 6] + log_probs[0, 2, 8] + log_probs[1, 0, 10]) / 3
     assert batch_loss(model, batch).item() == pytest.approx(expected.item(), abs=1e-6)
     assert math.isfinite(expected.item())
+
+
+def test_batches_made_ahead_are_the_same_and_so_is_what_fails(corpus: Path) -> None:
+    def batches() -> Iterator[Batch]:
+        shape = {"step": 0, "batch_tokens": 256, "max_length": 64, "seed": 0}
+        yield from islice(batches_from(Tokens.load(corpus), **shape), 5)
+        raise OSError("the disk is gone")
+
+    made = ahead(batches(), 2)
+    for one in islice(batches(), 5):
+        assert torch.equal(next(made).ids, one.ids)
+    with pytest.raises(OSError, match="disk"):
+        next(made)
+
+
+def test_rows_of_one_size_are_not_compiled_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = GPTJ.from_config(GPTJConfig(vocab_size=300, n_positions=64, n_embd=16, n_layer=1, n_head=2, rotary_dim=4))
+    compiled: list[tuple[int, ...]] = []
+
+    def compile_(hidden: Callable[[torch.Tensor], torch.Tensor], *, dynamic: bool) -> Any:
+        assert dynamic
+        return lambda ids: compiled.append(tuple(ids.shape)) or hidden(ids)
+
+    monkeypatch.setattr(torch, "compile", compile_)
+    hidden_of = loop._compiled(model)
+    for shape in ((1, 9), (4, 1), (4, 9)):
+        assert hidden_of(torch.ones(shape, dtype=torch.long)).shape == (*shape, 16)
+    assert compiled == [(4, 9)]
 
 
 def test_an_epoch_reads_every_document_once_within_the_budget(corpus: Path) -> None:

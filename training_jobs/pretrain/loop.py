@@ -18,7 +18,7 @@ import argparse
 import math
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
@@ -35,11 +35,13 @@ from language_model.optimizers import Optimizing, optimizers
 from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
 from language_model.training_run import TrainingRun
-from training_jobs.pretrain.rows import LATE, Batch, batches_from
+from training_jobs.pretrain.rows import LATE, Batch, ahead, batches_from
 from training_jobs.runner.progress import StageProgress
 from training_jobs.settings import add_settings, read_settings, setting
 
 _BETAS: Final = (0.9, 0.95)
+_AHEAD: Final = 8
+"""Batches that are made while a GPU computes."""
 _LENGTH: Final = {"steps", "warmup", "cooldown", "checkpoint_every"}
 """What may be changed in a run that is under way, if the steps done so far would have been the same."""
 
@@ -86,10 +88,11 @@ class PretrainRecipe:
         return max(1, round(self.warmup * self.steps if self.warmup < 1 else self.warmup))
 
 
-def batch_loss(model: GPTJ, batch: Batch) -> Tensor:
-    """Mean cross-entropy in nats over the batch's learned tokens, each predicted from those before it."""
+def batch_loss(model: GPTJ, batch: Batch, hidden_of: Callable[[Tensor], Tensor] | None = None) -> Tensor:
+    """Mean cross-entropy in nats over the batch's learned tokens, each predicted from those before it. ``hidden_of`` is
+    the model's `hidden`, or the same compiled."""
     learned = batch.learned[:, 1:]
-    hidden = model.hidden(batch.ids[:, :-1])[learned]
+    hidden = (hidden_of or model.hidden)(batch.ids[:, :-1])[learned]
     return head_loss(hidden, model.lm_head.weight, model.lm_head.bias, batch.ids[:, 1:][learned])
 
 
@@ -131,6 +134,9 @@ def pretrain(
         tokens, step=run.step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed,
         late=late, late_from=recipe.falls_from,
     )  # fmt: skip
+    hidden_of: Callable[[Tensor], Tensor] = model.hidden
+    if device.type == "cuda":  # there a step of a small model is mostly its kernels' starts and Python's batches
+        hidden_of, batches = _compiled(model), ahead(batches, _AHEAD)
     counted = 0
 
     def loss_of(step: int) -> Tensor:
@@ -139,7 +145,7 @@ def pretrain(
         counted = batch.ids.numel()
         # Entered anew at each step: autocast keeps its copies of the weights for as long as it lasts.
         with torch.autocast(device.type, torch.bfloat16, enabled=recipe.precision == "bfloat16"):
-            return batch_loss(model, batch)
+            return batch_loss(model, batch, hidden_of)
 
     with StageProgress("pretrain", recipe.steps, run.step, Console(stderr=True), unit="steps") as progress:
         began = time.perf_counter()
@@ -154,6 +160,13 @@ def pretrain(
         checkpoint.save(model, out / "model")
         shutil.copyfile(corpus / "tokenizer.json", out / "model" / "tokenizer.json")
     return model.eval()
+
+
+def _compiled(model: GPTJ) -> Callable[[Tensor], Tensor]:
+    """The model's `hidden`, compiled for rows of any number and length; but not for sizes of 1, each of which would be
+    compiled by itself."""
+    compiled = torch.compile(model.hidden, dynamic=True)
+    return lambda ids: (compiled if min(ids.shape) > 1 else model.hidden)(ids)
 
 
 def _begun(folder: Path, config: GPTJConfig) -> GPTJ:

@@ -7,7 +7,9 @@ a batch, which keeps padding to a few percent. The order is a pure function of s
 from __future__ import annotations
 
 import random
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -98,6 +100,15 @@ def batches_from(
     else:
         yield from islice(_batches_of(tokens, step, **shape), max(0, late_from - step))
         yield from _batches_of(late, max(0, step - late_from), **shape)
+
+
+def ahead(batches: Iterator[Batch], most: int) -> Iterator[Batch]:
+    """The same batches, without end, made in a thread of their own, at most so many before they are asked for."""
+    with ThreadPoolExecutor(1) as thread:
+        waiting = deque(thread.submit(next, batches) for _ in range(most))
+        while True:
+            waiting.append(thread.submit(next, batches))
+            yield waiting.popleft().result()
 
 
 def _batches_of(tokens: Tokens, step: int, *, batch_tokens: int, max_length: int, seed: int) -> Iterator[Batch]:

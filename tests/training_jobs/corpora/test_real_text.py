@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
-from itertools import chain, islice, pairwise
+from itertools import chain, islice, pairwise, product
 from pathlib import Path
 
 import pytest
@@ -81,6 +81,23 @@ def test_a_taught_problem_is_written_as_people_write_it() -> None:
     asked = rows[0].partition("?")[0] + "?"
     left_out = islice(word_problems(random.Random(0), NAMES, THINGS, Exams(questions=[asked])), 300)
     assert not any(row.startswith(asked) for row in left_out)
+
+
+def test_a_base_model_reads_other_texts_than_it_is_taught_on() -> None:
+    rng = random.Random(0)
+    found = [{make(rng, NAMES, THINGS).text.split(".")[0] for _ in range(4_000)} for make in (made, taught)]
+    read, asked = ({re.sub(r"[$]?\b[\d,.]+\b", "1", one) for one in texts} for texts in found)
+    assert len(read - asked) > 300 and len(asked - read) > 300
+    several = [one for _ in range(500) if len((one := taught(rng, NAMES, THINGS)).sum.split()) > 3]
+    assert 60 < len(several) < 140
+    assert all(one.answer.isdigit() for one in several)
+
+
+def test_days_that_are_kept_each_year() -> None:
+    slots = of_day(dt.date(2026, 11, 27), random.Random(0))
+    assert slots["thanksgiving"] == dt.date(2026, 11, 26)
+    assert slots["memorial"] == dt.date(2026, 5, 25)
+    assert slots["christmas"] == dt.date(2026, 12, 25)
 
 
 def test_a_solved_problem_holds_its_answer() -> None:
@@ -279,10 +296,10 @@ def test_a_corpus_is_the_same_for_the_same_seed(tmp_path: Path, monkeypatch: pyt
     data.mkdir(parents=True)
     rows = [
         {
-            "question": f"{name} has {n} pens. {name} buys {n} more. How many pens is that?",
+            "question": f"{name} has {n} {things}. {name} buys {n} more. How many {things} is that?",
             "answer": f"{n}+{n}=<<{n}+{n}={2 * n}>>{2 * n}.\n#### {2 * n}",
         }
-        for n, name in enumerate(["Ada", "Ben", "Cem"] * 40, start=3)
+        for n, (name, things) in enumerate(product(NAMES, THINGS * 14), start=3)
     ]
     (data / "train.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     pairs = tmp_path / "pairs.tsv"

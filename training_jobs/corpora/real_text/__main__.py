@@ -56,12 +56,12 @@ MIXTURE: Final = {
 """The share of tokens of each source. ``headings`` and ``prompts`` show known texts in the loop's forms; ``world`` is
 what the generated world's base model reads."""
 LATE_MIXTURE: Final = {
-    "encyclopedia": 0.088, "news": 0.024, "stories": 0.008, "definitions": 0.016, "reading": 0.072, "trivia": 0.016,
-    "grade school": 0.064, "one step": 0.032, "problems": 0.071, "sums": 0.04, "exercises": 0.003, "countries": 0.008,
-    "dated": 0.001, "days": 0.22, "foreign": 0.047, "headings": 0.08, "prompts": 0.2, "world": 0.01,
+    "encyclopedia": 0.11, "news": 0.024, "stories": 0.008, "definitions": 0.016, "reading": 0.072, "trivia": 0.016,
+    "grade school": 0.05, "one step": 0.032, "problems": 0.1, "sums": 0.05, "exercises": 0.003, "countries": 0.008,
+    "dated": 0.001, "days": 0.15, "foreign": 0.05, "headings": 0.09, "prompts": 0.21, "world": 0.01,
 }  # fmt: skip
 """The same of what is read last, while the learning rate falls: less prose, more of what tools are asked."""
-_LATE_SHARE: Final = 0.25
+_LATE_SHARE: Final = 1.15
 """So many tokens for one of those read first."""
 _VOCABULARY_CHARACTERS: Final = 20_000_000
 """Merges settle after so much text, of all sources by their shares."""

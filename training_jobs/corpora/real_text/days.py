@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import datetime as dt
 import random
 import re
@@ -42,8 +43,19 @@ def of_day(day: dt.date, rng: random.Random) -> Mapping[str, Any]:
     """What stands for the braces of the forms."""
     k, m = rng.randint(2, 10), rng.randint(2, rng.choice(_MOST_YEARS))
     ago = day.year - m
+    kept = {name: _kept(day.year, *rule) for name, rule in PHRASES["days"]["kept"].items()}
     steps = {"n": 1, "p": -1, "t": 2, "q": -2, "l": k, "e": -k, "d7": 7, "d_7": -7, "d14": 14}
-    return {slot: day + dt.timedelta(days=step) for slot, step in steps.items()} | {
+    return {slot: day + dt.timedelta(days=step) for slot, step in steps.items()} | kept | {
         "d": day, "y": day.year + 1, "y0": day.year - 1, "k": spelled(rng, str(k), _SPELLED_SHARE),
         "m": m, "w": spelled(rng, str(m), _SPELLED_SHARE), "after": day.year + m, "ago": ago, "born": ago,
     }  # fmt: skip
+
+
+def _kept(year: int, month: int, number: int | str, which: int | None = None) -> dt.date:
+    """A day that is kept each year, as ``days.kept`` says: the ``number`` of its month, or a weekday, the ``which``-th
+    there."""
+    if isinstance(number, int):
+        return dt.date(year, month, number)
+    weekday = list(calendar.day_name).index(number)
+    days = [week[weekday] for week in calendar.monthcalendar(year, month) if week[weekday]]
+    return dt.date(year, month, days[(which or 0) - 1])

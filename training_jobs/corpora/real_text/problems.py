@@ -1,5 +1,5 @@
-"""Word problems that one calculation solves: cut from GSM8K's annotated solutions, and made from patterns, `made` of
-those that base models read, `taught` of others in more forms.
+"""Word problems that one calculation solves: cut from GSM8K's annotated solutions, and made from patterns. Of the wide
+ones base models read half of the texts (`made`), and `taught` has the other half.
 
 No open set of one-step problems exists outside the benchmarks, so a solution line with two operands becomes a small
 problem of its own, and patterns give all four operations alike, with numbers that do not matter among them.
@@ -30,6 +30,7 @@ _OPERANDS: Final = re.compile(r"\s*([\d.]+)\s*([-+*/])\s*([\d.]+)\s*")
 _WRITTEN: Final = re.compile(r"(\$?)[\d.,$% ()x*/+×÷-]*=\s*\$?\s*(?=<<)")
 _NUMBER: Final = re.compile(r"^\s*\$?[\d.,]*\d")
 _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
+_STOP: Final = re.compile(r"([.,?])(?= |$)")
 _BEGINNING: Final = re.compile(r"(?:^|[.?!] )[a-z]")
 _BESIDE_SHARE: Final = 0.3
 _STEPPED_SHARE: Final = 0.5
@@ -38,6 +39,14 @@ _PRICED_SHARE: Final = 0.4
 """Of the amounts of money, those with cents."""
 _WHOLE_SHARE: Final = 0.8
 """Of the divisions, those without a rest."""
+_WIDE_SHARE: Final = 0.7
+"""Of the problems that base models read, those from `word_problems.toml`."""
+_MEASURED: Final = ("{far}", "{long}", "{heavy}", "{liquid}")
+_MEASURED_SHARE: Final = 0.3
+"""Of the measures, those with digits behind a point."""
+_SPACED_SHARE: Final = 0.1
+"""Of the wide problems, those with a space before each stop, as in texts that a program took apart."""
+_SEVERAL_STEPS: Final = "several steps"
 _NUMBER_WORDS: Final[Sequence[str]] = PHRASES["words"]["numbers"]
 
 
@@ -84,7 +93,9 @@ def cut(question: str, solution: str) -> Iterator[Problem]:
 
 
 def made(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Problem:
-    """A problem from a pattern. All operations are equally frequent."""
+    """A problem that base models read. All operations are equally frequent."""
+    if rng.random() < _WIDE_SHARE:
+        return _wide(rng, names, things, 0)
     sign = rng.choice("+-*/")
     pattern = rng.choice([one for one in PHRASES["problem"] if one["sum"][2] == sign])
     told = rng.choice(pattern["text"])
@@ -102,23 +113,50 @@ def made(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Pro
 
 
 def taught(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Problem:
-    """A problem from a pattern of ``word_problems.toml``; ``things`` are three or more. All operations are equally
-    frequent."""
-    sign = rng.choice("+-*/")
-    pattern = rng.choice([one for one in _TAUGHT["problem"] if one["sum"][2] == sign])
-    told = rng.choice(pattern["text"])
-    a, b = _operands(rng, pattern, told)
+    """A problem to teach on, from a text that no base model reads; ``things`` are three or more. All operations are
+    equally frequent, and so are problems of several steps."""
+    return _wide(rng, names, things, 1)
+
+
+def _wide(rng: random.Random, names: Sequence[str], things: Sequence[str], half: int) -> Problem:
+    """A problem from ``word_problems.toml``, from one ``half``, 0 or 1, of each pattern's texts."""
+    kind = rng.choice(("+", "-", "*", "/", _SEVERAL_STEPS))
+    pattern = rng.choice([one for one in _TAUGHT["problem"] if _kind(one["sum"]) == kind])
+    told = rng.choice(pattern["text"][half::2] or pattern["text"])
+    if kind == _SEVERAL_STEPS:
+        numbers = _several(rng, pattern["sum"])
+    else:
+        numbers = dict(zip("ab", _operands(rng, pattern, told), strict=True))
     slots: dict[str, Any] = {slot: rng.choice(words) for slot, words in _TAUGHT["words"].items() if slot != "beside"}
     slots["name"], slots["other"] = rng.sample(names, 2)
     slots["thing"], slots["thing2"], slots["thing3"] = rng.sample(things, 3)
-    slots |= {"a": spelled(rng, a), "b": spelled(rng, b), "d": str(rng.randint(2, 99))}
+    slots |= {slot: spelled(rng, number) for slot, number in numbers.items()} | {"d": str(rng.randint(2, 99))}
     sentences = [told]
     if "question" in pattern:
         if sentences[0][-1] == "." and rng.random() < _BESIDE_SHARE:
             sentences.insert(rng.randrange(2), rng.choice(_TAUGHT["words"]["beside"]))
         sentences.append(rng.choice(pattern["question"]))
     written = _BEGINNING.sub(lambda found: found[0].upper(), " ".join(sentences).format_map(slots))
-    return _posed(written, pattern["sum"], {"a": a, "b": b})
+    if rng.random() < _SPACED_SHARE:
+        written = _STOP.sub(r" \1", written)
+    return _posed(written, pattern["sum"], numbers)
+
+
+def _kind(steps: str) -> str:
+    """The sign of a calculation of ``a`` and ``b`` alone."""
+    return _SEVERAL_STEPS if "c" in steps else steps[2]
+
+
+def _several(rng: random.Random, steps: str) -> dict[str, str]:
+    """Numbers with which no step of the calculation falls below one and the last is whole."""
+    while True:
+        high = rng.choice((20, 60, 60, 300))
+        a, b, c = (rng.randint(2, 12 if f"/ {name}" in steps else high) for name in "abc")
+        numbers = {"a": str(a), "b": str(b), "c": str(c)}
+        answer = calculate(_worked_out(steps, numbers))
+        falls = ("a - b" in steps and a <= b) or ("b - c" in steps and b <= c)
+        if answer.isdigit() and int(answer) and not falls:
+            return numbers
 
 
 def stepped(rng: random.Random, patterns: Sequence[Mapping[str, Any]]) -> Problem:
@@ -131,21 +169,26 @@ def stepped(rng: random.Random, patterns: Sequence[Mapping[str, Any]]) -> Proble
         numbers["a"], numbers["b"] = max(numbers["a"], numbers["b"]), min(numbers["a"], numbers["b"])
     if steps == "a / b" and rng.random() < _WHOLE_SHARE:
         numbers["a"] *= numbers["b"]
-    slots = {name: f"{number}{_cents(rng, name, text)}" for name, number in numbers.items()}
-    calculation = re.sub(r"[abcs]", lambda found: slots[found[0]], steps)
-    return Problem(text.format_map(slots), calculation, calculate(calculation))
+    slots = {name: f"{number}{_fraction(rng, name, text)}" for name, number in numbers.items()}
+    return _posed(text.format_map(slots), steps, slots)
 
 
-def _cents(rng: random.Random, slot: str, text: str) -> str:
-    """What stands behind a whole number, if it is money in the text: often a point and two digits."""
+def _fraction(rng: random.Random, slot: str, text: str) -> str:
+    """What stands behind a whole number: of money in the text often a point and two digits, of a measure one or two."""
+    if any(one in text for one in _MEASURED) and rng.random() < _MEASURED_SHARE:
+        return f".{rng.randint(1, rng.choice((9, 99)))}"
     priced = f"${{{slot}}}" in text and rng.random() < _PRICED_SHARE
     return f".{rng.choice((rng.randrange(100), 10 * rng.randrange(10), 50)):02}" if priced else ""
 
 
 def _posed(written: str, calculation: str, numbers: Mapping[str, str]) -> Problem:
     """``calculation`` is such as ``a - b``."""
-    worked_out = " ".join(numbers.get(one, one) for one in calculation.split())
+    worked_out = _worked_out(calculation, numbers)
     return Problem(written, worked_out, calculate(worked_out))
+
+
+def _worked_out(calculation: str, numbers: Mapping[str, str]) -> str:
+    return re.sub(r"\b[abcs]\b", lambda found: numbers[found[0]], calculation)
 
 
 def bare(rng: random.Random) -> Problem:
@@ -203,7 +246,7 @@ def _operands(rng: random.Random, pattern: Mapping[str, Any], text: str = "") ->
         return (str(large), str(small)) if pattern["sum"][0] == "a" else (str(small), str(large))
     if a == b:
         a += 1
-    first, second = (Decimal(f"{one}{_cents(rng, slot, text)}") for slot, one in (("a", a), ("b", b)))
+    first, second = (Decimal(f"{one}{_fraction(rng, slot, text)}") for slot, one in (("a", a), ("b", b)))
     wrong = first < second if pattern.get("larger_first") else first > second and bool(pattern.get("larger_second"))
     return (str(second), str(first)) if wrong else (str(first), str(second))
 
