@@ -8,6 +8,6 @@
 - ``weights.py``, ``checkpoint.py``: a model on disk; ``published.py``, ``convert.py``: Atlas' own files made into one
 - ``engine.py``, ``app.py``: the above as a tool service that merges calls into batches
 - ``nearest.py``, ``shown.py``: for a reader of sentences, the nearest of what was found, and their words that are asked
-- ``vocabulary.py``, ``copying.py``, ``train_gaps.py``, ``train_questions.py``, ``train_loss.py``, ``train.py``,
-  ``evaluate.py``: such a reader learns from real text
+- ``vocabulary.py``, ``copying.py``, ``train_gaps.py``, ``train_questions.py``, ``train_typed.py``, ``train_ahead.py``,
+  ``train_loss.py``, ``train.py``, ``evaluate.py``: such a reader learns from real text
 """

@@ -16,12 +16,13 @@ import contextlib
 import json
 import logging
 import math
+import os
 import random
 import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
@@ -31,7 +32,8 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 from tokenizers import Tokenizer
-from torch import Tensor
+from torch import Tensor, nn
+from transformers.models.t5.modeling_t5 import T5Attention, T5DenseActDense
 
 from language_model.optimizers import Optimizing, optimizers
 from language_model.short_rows import attention_for
@@ -47,9 +49,11 @@ from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Reader
 from services.question_answering.shown import Shown, show
 from services.question_answering.t5 import T5, T5Config
+from services.question_answering.train_ahead import made_ahead
 from services.question_answering.train_gaps import MOST_GAPS, CorpusTexts, completion, with_gaps
-from services.question_answering.train_loss import written_loss
+from services.question_answering.train_loss import Batch, batch_of, tokens_per_pass, written_loss
 from services.question_answering.train_questions import Lesson, RealQuestions, find_sentences
+from services.question_answering.train_typed import as_typed
 from services.question_answering.weights import load_weights
 
 logger = logging.getLogger(__name__)
@@ -63,6 +67,8 @@ _LENGTH: Final = frozenset({"answering_steps", "examined", "examine_every", "che
 """What may be changed in a run that is under way."""
 _WARMUP: Final = 0.05
 """Share of the first part's steps in which the rate climbs."""
+_WARMUP_BY_CLOCK: Final = 0.02
+"""The same of the time of a run that ends by the clock."""
 _LOWEST: Final = 0.02
 _WEIGHT_DECAY: Final = 0.01
 _CLIP: Final = 1.0
@@ -87,6 +93,12 @@ class ReaderRecipe:
     """Found for a question."""
     sentences: int = 8
     """Of them read."""
+    whole: float = 0.0
+    """Of the questions with several sentences, the share that have as many as are read, as in use."""
+    typed: float = 0.0
+    """Of the questions, the share that are worded as people type them."""
+    dropout: float = 0.0
+    """For questions that are seen many times."""
     without_answer: float = 0.25
     """Of the questions with several sentences, the share that none of them answers."""
     gap_steps: int = 1_000
@@ -123,6 +135,11 @@ class ReaderRecipe:
             return self.rate * (step + 1) / warm
         return _cosine((step - warm) / max(1, self.gap_steps - warm), self.rate, _LOWEST * self.rate)
 
+    def rate_by_clock(self, progress: float) -> float:
+        """The learning rate of a run that ends at a time, after this share of it: as that of the second part."""
+        climb = min(1.0, progress / _WARMUP_BY_CLOCK)
+        return climb * _cosine(min(1.0, progress), self.rate / 2, _LOWEST * self.rate)
+
     def shape(self, vocabulary_size: int) -> T5Config:
         """Of the reader. T5 1.0's plain feed-forward takes three quarters of the time of 1.1's."""
         return T5Config(
@@ -149,24 +166,48 @@ class ReaderTraining:
     """A run in the folder ``out``, which `prepare` has put questions into; it begins with the weights and the
     vocabulary of the model ``start``, if there is one.
 
+    Args:
+        out: the folder.
+        recipe: what the run is.
+        corpus: of real text; a run without gaps and without sentences to complete that has a vocabulary needs none.
+        start: the model to begin with.
+        device: where it computes, as torch names it.
+        workers: processes that make batches ahead of it.
+
     Raises:
-        OSError: the corpus or ``start`` cannot be read.
+        OSError: ``start`` cannot be read.
         ValueError: ``start`` has another shape.
     """
 
-    def __init__(self, out: Path, recipe: ReaderRecipe, corpus: Path, start: Path | None = None) -> None:
+    def __init__(
+        self, out: Path, recipe: ReaderRecipe, corpus: Path | None, start: Path | None = None, *, device: str = "cpu",
+        workers: int = 0,
+    ) -> None:  # fmt: skip
         self.out, self.recipe = out, recipe
-        self.texts = CorpusTexts(corpus)
+        self._corpus, self._device, self._workers = corpus, torch.device(device), workers
         if start is not None:
             shutil.copyfile(start / READER / "tokenizer.json", out / "tokenizer.json")
-        self.tokenizer = _tokenizer(out / "tokenizer.json", recipe, self.texts)
+        if not (out / "tokenizer.json").exists():
+            _learn_vocabulary(out / "tokenizer.json", recipe, self.texts)
+        self.tokenizer = Tokenizer.from_file(str(out / "tokenizer.json"))
         model = T5(recipe.shape(self.tokenizer.get_vocab_size()))
         if start is None:
             self.model = start_as_copier(model.initialise(recipe.seed), recipe.seed)
         else:
-            self.model = load_weights(
-                start / READER, model, dtype=torch.float32, device=torch.device("cpu")
-            ).requires_grad_(True)
+            self.model = load_weights(start / READER, model, dtype=torch.float32, device=self._device)
+        _set_dropout(self.model.to(self._device).requires_grad_(True), recipe.dropout)
+
+    @cached_property
+    def texts(self) -> CorpusTexts:
+        """What gaps are made in: a run without any does not read it.
+
+        Raises:
+            ValueError: no corpus was given.
+            OSError: it cannot be read.
+        """
+        if self._corpus is None:
+            raise ValueError("gaps, sentences to complete and a vocabulary need a --corpus")
+        return CorpusTexts(self._corpus)
 
     @cached_property
     def questions(self) -> RealQuestions:
@@ -178,41 +219,55 @@ class ReaderTraining:
         """What is asked now and then."""
         return RealQuestions(self.out / "held-out.jsonl", most=self.recipe.sentences)
 
-    def train(self, *, stop_after: int | None = None) -> None:
-        """Train (or go on training), at most to step ``stop_after``, and write the model into ``out/model``.
+    def train(self, *, stop_after: int | None = None, seconds: float | None = None) -> None:
+        """Train (or go on training), at most to step ``stop_after``, and write the model into ``out/model``; or train
+        on questions for ``seconds``, in which the rate falls, whatever the number of steps comes to be.
 
         Raises:
             ValueError: ``out`` holds a run of another recipe.
             OSError: the questions cannot be read.
         """
-        recipe = self.recipe
+        recipe, began = self.recipe, time.monotonic()
+
+        def rate(step: int) -> float:
+            return recipe.rate_at(step) if seconds is None else recipe.rate_by_clock(passed() / seconds)
+
+        def passed() -> float:
+            return time.monotonic() - began
+
         changing = optimizers(self.model, recipe.optimizer, betas=(0.9, 0.98), weight_decay=_WEIGHT_DECAY)
-        run = TrainingRun(
-            self.out / READER, self.model, changing, recipe, rate=recipe.rate_at, clip=_CLIP, length=_LENGTH
-        )
+        run = TrainingRun(self.out / READER, self.model, changing, recipe, rate=rate, clip=_CLIP, length=_LENGTH)
         last = recipe.all_steps if stop_after is None else min(recipe.all_steps, stop_after)
+        if self._workers and last > recipe.gap_steps:
+            _ = self.questions  # read once, not by each process
+        batches = made_ahead(self._batch, range(run.step, last), self._workers)
         saved, losses = time.monotonic(), list[float]()
         with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
             bar = progress.add_task("reader", total=recipe.all_steps, completed=run.step)
-            for loss in run.steps(last, self._loss):
+            for loss in run.steps(last, lambda _: self._loss(next(batches))):
                 run.log(loss=loss)
                 losses.append(loss)
                 progress.advance(bar)
+                done = run.step == last or (seconds is not None and passed() >= seconds)
                 if run.step % 50 == 0:
-                    logger.info("step %d of %d: loss %.3f", run.step, recipe.all_steps, fmean(losses))
+                    of_all = "" if seconds else f" of {recipe.all_steps}"
+                    logger.info("step %d%s, %.1f s: loss %.3f", run.step, of_all, passed(), fmean(losses))
                     losses.clear()
-                if run.step == last or time.monotonic() - saved > recipe.checkpoint_seconds:
+                if done or time.monotonic() - saved > recipe.checkpoint_seconds:
                     run.save()
                     saved = time.monotonic()
-                if run.step == last or run.step % recipe.examine_every == 0:
+                if done or run.step % recipe.examine_every == 0:
                     self.write(self.out / "model")
                     if run.step > recipe.gap_steps:
                         logger.info("step %d: %s", run.step, self.examine())
+                if done:
+                    break
+        batches.close()
 
     def examine(self) -> Examined:
         """How the reader does on questions held out."""
         reader = Reader(
-            self.model, self.tokenizer, max_tokens=self.recipe.max_tokens, max_answer_tokens=_MAX_ANSWER_TOKENS,
+            self.model.eval(), self.tokenizer, max_tokens=self.recipe.max_tokens, max_answer_tokens=_MAX_ANSWER_TOKENS,
             marked=True,
         )  # fmt: skip
         asked = len(self.held_out)
@@ -247,7 +302,11 @@ class ReaderTraining:
         )
         write_settings(folder, settings)
 
-    def _loss(self, step: int) -> Tensor:
+    def _loss(self, batch: Batch) -> Tensor:
+        with self._products():
+            return written_loss(self.model.train(), batch)
+
+    def _batch(self, step: int) -> Batch:
         recipe, rng = self.recipe, random.Random(f"reader-{self.recipe.seed}-{step}")
         if step < recipe.gap_steps:
             rows = [self._gaps(rng) for _ in range(recipe.gap_batch)]
@@ -256,8 +315,10 @@ class ReaderTraining:
         else:
             rows = [self._answered(self._several(rng)) for _ in range(recipe.answering_batch)]
         shown, written = zip(*rows, strict=True)
-        with self._products():
-            return written_loss(self.model, self.tokenizer, shown, written, max_tokens=recipe.max_tokens)
+        return batch_of(
+            self.tokenizer, shown, written, pad=self.model.config.pad_id, max_tokens=recipe.max_tokens,
+            per_pass=tokens_per_pass(self._device),
+        )  # fmt: skip
 
     def _gaps(self, rng: random.Random) -> tuple[list[Shown], str]:
         if rng.random() >= self.recipe.gaps and (found := self._completion(rng)):
@@ -277,12 +338,19 @@ class ReaderTraining:
     def _single(self, rng: random.Random) -> Lesson:
         if rng.random() < self.recipe.completed and (found := self._completion(rng)):
             return found
-        return self.questions.drawn(rng, most=1)
+        return self._as_typed(self.questions.drawn(rng, most=1), rng)
 
     def _several(self, rng: random.Random) -> Lesson:
         # Few sentences more often than many: what is learned from them is the same, and costs less.
         most = min(rng.randint(2, self.recipe.sentences) for _ in range(2))
-        return self.questions.drawn(rng, most=most, without=self.recipe.without_answer)
+        if rng.random() < self.recipe.whole:
+            most = self.recipe.sentences
+        return self._as_typed(self.questions.drawn(rng, most=most, without=self.recipe.without_answer), rng)
+
+    def _as_typed(self, lesson: Lesson, rng: random.Random) -> Lesson:
+        if rng.random() >= self.recipe.typed:
+            return lesson
+        return replace(lesson, question=as_typed(lesson.question, rng))
 
     def _answered(self, lesson: Lesson) -> tuple[list[Shown], str]:
         """What the reader is given, and what it is to write."""
@@ -293,7 +361,7 @@ class ReaderTraining:
 
     @contextlib.contextmanager
     def _products(self) -> Iterator[None]:
-        device = torch.device("cpu")
+        device = self._device
         with (
             torch.autocast(device.type, torch.bfloat16, enabled=self.recipe.precision == "bfloat16"),
             attention_for(device, self.recipe.max_tokens),
@@ -305,13 +373,20 @@ def _cosine(progress: float, first: float, last: float) -> float:
     return last + (first - last) * (1 + math.cos(math.pi * progress)) / 2
 
 
-def _tokenizer(path: Path, recipe: ReaderRecipe, texts: CorpusTexts) -> Tokenizer:
-    """The one in ``path``; learned and written there the first time."""
-    if not path.exists():
-        logger.info("learning the vocabulary")
-        _, tokenizer = vocabulary.learn(_vocabulary_texts(recipe, texts), vocab_size=recipe.vocabulary, gaps=MOST_GAPS)
-        tokenizer.save(str(path), pretty=False)
-    return Tokenizer.from_file(str(path))
+def _set_dropout(model: nn.Module, share: float) -> None:
+    """In training, leave out a ``share`` of the weights of attention and of what is inside a feed-forward; not of what
+    the layers hand on, from which a reader copies (a tenth of that brings a trained one's loss from 2.5 to 7)."""
+    for module in model.modules():
+        if isinstance(module, T5DenseActDense):
+            module.dropout.p = share
+        elif isinstance(module, T5Attention):
+            module.dropout = share
+
+
+def _learn_vocabulary(path: Path, recipe: ReaderRecipe, texts: CorpusTexts) -> None:
+    logger.info("learning the vocabulary")
+    _, tokenizer = vocabulary.learn(_vocabulary_texts(recipe, texts), vocab_size=recipe.vocabulary, gaps=MOST_GAPS)
+    tokenizer.save(str(path), pretty=False)
 
 
 def _vocabulary_texts(recipe: ReaderRecipe, texts: CorpusTexts) -> Iterator[str]:
@@ -345,20 +420,32 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--corpus", type=Path, required=True, help="a base model's corpus of real text")
+    parser.add_argument("--corpus", type=Path, help="a base model's corpus of real text, if gaps are to be filled")
     parser.add_argument("--questions", type=Path, help="questions to find sentences for first")
     parser.add_argument("--search", help="address of the search service to find them with")
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoints, losses, model/")
     parser.add_argument("--start", type=Path, help="model whose weights a new run begins with")
     parser.add_argument("--stop-after", type=int, help="end after this step, with the learning rates of a full run")
+    parser.add_argument("--seconds", type=float, help="end after this time, in which the learning rate falls")
     parser.add_argument("--threads", type=int, help="of the processor (default: torch's choice)")
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="where to train (default: a GPU if there is one)")
+    parser.add_argument("--workers", type=int, help="processes that make batches (default: none, on a GPU most cores)")
     for name, field in ReaderRecipe.__dataclass_fields__.items():
         kind = {"int": int, "float": float}.get(str(field.type), str)
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=field.default)
     options = vars(parser.parse_args(arguments))
-    corpus, questions, search, out, start, stop_after, threads = (
-        options.pop(name) for name in ("corpus", "questions", "search", "out", "start", "stop_after", "threads")
+    corpus, questions, search, out, start = (
+        options.pop(name) for name in ("corpus", "questions", "search", "out", "start")
     )
+    stop_after, seconds, threads, device, workers = (
+        options.pop(name) for name in ("stop_after", "seconds", "threads", "device", "workers")
+    )
+    has_gpu = torch.cuda.is_available()
+    if device == "cuda" and not has_gpu:
+        parser.error("--device cuda: torch finds no GPU here; leave it out, or install torch with CUDA")
+    device = device or ("cuda" if has_gpu else "cpu")
+    if workers is None:
+        workers = 0 if device == "cpu" else max(1, (os.cpu_count() or 1) - 2)
     if (questions is None) != (search is None):
         parser.error("--questions and --search go together")
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -369,7 +456,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         recipe = ReaderRecipe(**options)
         if questions is not None:
             prepare(questions, search, out, recipe.passages)
-        ReaderTraining(out, recipe, corpus, start).train(stop_after=stop_after)
+        training = ReaderTraining(out, recipe, corpus, start, device=device, workers=workers)
+        training.train(stop_after=stop_after, seconds=seconds)
     except (ValueError, OSError, NotReady) as error:
         parser.exit(1, f"question_answering: {error}\n")
     sys.stdout.write(f"model: {out / 'model'}\n")

@@ -14,7 +14,7 @@ from toolformer.tools import ToolRegistry
 from training_jobs.pretrain.tokenizer import CALL_MARKS
 
 MODEL = Path(__file__).parents[2] / "models" / "gptj-tools"
-LARGEST_MB = 20
+LARGEST_MB = 48
 BOXES = "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is"
 K = 10
 

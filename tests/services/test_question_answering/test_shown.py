@@ -11,7 +11,7 @@ from services.question_answering.passages import PagePassage
 from services.question_answering.reader import Reader, encode_apart
 from services.question_answering.shown import ASKED, NAME, NUMBER, Shown, show
 from services.question_answering.t5 import T5
-from services.question_answering.train_loss import written_loss
+from services.question_answering.train_loss import Batch, batch_of, written_loss
 from tests.services.test_question_answering.tiny import t5_config
 
 PASSAGE = PagePassage("1", "Telephone", "Ada Merle invented the telephone in 1843. In 1843 Ada was young.")
@@ -25,6 +25,12 @@ def words(shown: Shown, places: list[int]) -> str:
 
 def model() -> T5:
     return T5(replace(t5_config(tied=True), vocab_size=500))
+
+
+def batch(shown: list[list[Shown]], answers: list[str], per_pass: int = 60) -> Batch:
+    return batch_of(
+        TOKENIZER, shown, [target(one) for one in answers], pad=model().config.pad_id, max_tokens=200, per_pass=per_pass
+    )
 
 
 def test_the_question_s_words_and_numbers_and_names_are_marked_in_the_passage_alone() -> None:
@@ -92,7 +98,7 @@ def test_a_pointed_reader_learns_where_the_answer_begins_and_writes_what_stands_
     optimizer = torch.optim.Adam(t5.parameters(), lr=3e-3)
     losses = []
     for _ in range(50):
-        loss = written_loss(t5, TOKENIZER, shown, [target("1843"), target("")], max_tokens=200)
+        loss = written_loss(t5, batch(shown, ["1843", ""]))
         optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         optimizer.step()
@@ -100,8 +106,11 @@ def test_a_pointed_reader_learns_where_the_answer_begins_and_writes_what_stands_
     assert losses[-1] < losses[0] / 2
     plain = T5(replace(t5.config, pointed=False))
     plain.load_state_dict(t5.state_dict(), strict=False)
-    silent, without = (written_loss(one, TOKENIZER, shown[1:], [target("")], max_tokens=200) for one in (t5, plain))
+    silent, without = (written_loss(one, batch(shown[1:], [""])) for one in (t5, plain))
     assert silent.item() == pytest.approx(without.item()), "no answer, no place to point to"
+
+    together, apart = (written_loss(t5, batch(shown, ["1843", ""], per_pass)) for per_pass in (1_000, 1))
+    torch.testing.assert_close(together, apart, atol=1e-4, rtol=1e-4)
 
     reader = Reader(t5, TOKENIZER, max_tokens=200, max_answer_tokens=6, marked=True)
     said, unsaid = reader.answer([QUESTION, QUESTION], [[other, PASSAGE], [other]])

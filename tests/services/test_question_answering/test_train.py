@@ -18,6 +18,7 @@ from services.question_answering.formats import ANSWER_MARK
 from services.question_answering.train import ReaderRecipe, ReaderTraining
 from services.question_answering.train_gaps import CorpusTexts, completion, with_gaps
 from services.question_answering.train_questions import RealQuestions
+from services.question_answering.train_typed import as_typed
 
 SENTENCES = (
     "The lighthouse of Korvin stands on a rock in the sea.",
@@ -60,11 +61,11 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def training(out: Path, corpus: Path, recipe: ReaderRecipe = SMALL) -> ReaderTraining:
+def training(out: Path, corpus: Path | None, recipe: ReaderRecipe = SMALL, *, workers: int = 0) -> ReaderTraining:
     out.mkdir(exist_ok=True)
     for name in ("questions.jsonl", "held-out.jsonl"):
         write_questions(out / name)
-    return ReaderTraining(out, recipe, corpus)
+    return ReaderTraining(out, recipe, corpus, workers=workers)
 
 
 def test_a_corpus_is_read_as_text_without_what_no_model_writes(corpus: Path) -> None:
@@ -120,6 +121,22 @@ def test_lessons_say_their_answer_or_decline(tmp_path: Path) -> None:
     assert {len(one.passages) for one in drawn if one.answer} == {2}
 
 
+def test_what_no_sentence_answers_teaches_to_decline(tmp_path: Path) -> None:
+    path = write_questions(tmp_path / "questions.jsonl")
+    unsaid = {
+        "source": "trivia",
+        "question": "Who sank?",
+        "answers": ["Ben"],
+        "sentences": [passage(1, "It is old.")] * 4,
+    }
+    path.write_text(path.read_text() + json.dumps(unsaid) + "\n")
+    questions, rng = RealQuestions(path, most=3), random.Random(0)
+    assert len(questions) == 10
+    drawn = [one for _ in range(400) if (one := questions.drawn(rng, most=3, without=0.5)).question == "Who sank?"]
+    assert 40 < len(drawn) < 120
+    assert {(one.answer, len(one.passages)) for one in drawn} == {("", 3)}
+
+
 def test_a_passage_without_a_heading_is_not_known_by_that(tmp_path: Path) -> None:
     gold = [{"id": "1", "title": "", "text": "Ada."}]
     others = [passage(2, "Ben.")]
@@ -145,6 +162,47 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(corpus: Path, tmp_path: 
     assert settings.passages == SMALL.passages
     lesson = straight.held_out.lesson(0, answered=True)
     assert len(reader.answer([lesson.question], [lesson.passages])) == 1
+
+
+def test_batches_made_ahead_are_the_same(corpus: Path, tmp_path: Path) -> None:
+    for workers in (0, 2):
+        training(tmp_path / str(workers), corpus, workers=workers).train(stop_after=6)
+    logs = [(tmp_path / workers / "reader/loss.jsonl").read_text() for workers in ("0", "2")]
+    assert logs[0] == logs[1]
+
+
+def test_a_run_by_the_clock_ends_with_a_model(corpus: Path, tmp_path: Path) -> None:
+    begun = training(tmp_path, corpus)
+    recipe = replace(
+        SMALL, gap_steps=0, single_steps=0, answering_steps=100_000, examine_every=100_000, typed=0.5, whole=0.5,
+        dropout=0.1,
+    )  # fmt: skip
+    begun.write(tmp_path / "model")
+    (tmp_path / "clock").mkdir()
+    for name in ("questions.jsonl", "held-out.jsonl"):
+        write_questions(tmp_path / "clock" / name)
+    run = ReaderTraining(tmp_path / "clock", recipe, None, tmp_path / "model")
+    run.train(seconds=1.0)
+    load_reader(tmp_path / "clock/model")
+    steps = (tmp_path / "clock/reader/loss.jsonl").read_text().splitlines()
+    assert 1 < len(steps) < recipe.answering_steps
+    rates = [recipe.rate_by_clock(progress) for progress in (0.0, 0.01, 0.02, 0.5, 1.0, 1.1)]
+    assert rates[0] < rates[1] < rates[2] > rates[3] > rates[4] == rates[5] > 0
+
+
+def test_a_run_with_gaps_needs_a_corpus(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="need a --corpus"):
+        training(tmp_path, None)
+
+
+def test_questions_are_typed_in_other_words() -> None:
+    rng = random.Random(0)
+    typed = {as_typed("Who wrote The Tower of Korvin?", rng) for _ in range(300)}
+    assert {"author of The Tower of Korvin", "who wrote the tower of korvin?", "Who wrote The Tower of Korvin"} <= typed
+    assert all("tower of korvin" in one.lower() for one in typed)
+    capitals = {as_typed("What is the capital of Peru?", rng) for _ in range(300)}
+    assert {"What is the capital city of Peru?", "capital of peru"} <= capitals
+    assert {as_typed("Ships sail", rng) for _ in range(30)} == {"Ships sail", "ships sail"}
 
 
 def test_a_run_of_another_recipe_is_not_gone_on_with(corpus: Path, tmp_path: Path) -> None:

@@ -4,9 +4,11 @@
 
 ``READING`` then holds, as JSON lines, ``questions.jsonl`` and ``held-out.jsonl`` (``source``, ``question``,
 ``answers``, ``title``, ``text``, ``page``: for a passage's question the hundred words that say the answer and the id of
-their page; trivia and facts of the bundled encyclopedia have neither), and ``pages.jsonl``, the passages in KILT's
-form. Put behind an encyclopedia's pages these are found beside its passages, so that no passage shows by its style that
-it holds the answer. What the exams ask is left out, and so is a question whose passage does not say its answer.
+their page; trivia and facts of the bundled encyclopedia have neither; the text of a question made of a sentence of
+Wikipedia is of no page, and is read alone), and ``pages.jsonl``, the passages in KILT's form. Put behind an
+encyclopedia's pages these are found beside its passages, so that no passage shows by its style that it holds the
+answer. What the exams ask is left out, and so is a question whose passage does not say its answer. Facts are of the
+things that a base model reads of; those of the things that it is taught on are held out.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
+from demo_world.facts.fact_pages import WORDING, fact_rows
+from demo_world.page import listed
 from toolformer.model_files.whole import write_whole
+from training_jobs.corpora.reading.cloze import cloze_questions, whole_words
 from training_jobs.corpora.real_text.facts_part import facts
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.sources import SENTENCE, AskedPassage, passages, trivia_questions
@@ -31,8 +35,17 @@ _LONGEST_ANSWER: Final = 10
 """In words: who asks in passing wants no sentence."""
 _SHORTEST_TRIVIA_ANSWER: Final = 3
 """In characters: a shorter one stands in many passages by chance."""
-_FACTS: Final = 15_000
-"""Asked in the words of the teaching texts, those on some things held out."""
+_QAMR: Final = 0.26
+"""Of the questions on single sentences, the share that is asked: there are more than of all other passages."""
+_CLOZE: Final = 9_400
+"""Questions made of sentences of Wikipedia."""
+_FACTS: Final = 85_000
+_HELD_OUT_FACTS: Final = 800
+"""Facts drawn, many of them several times."""
+_PLACES: Final = 0.33
+"""Of those on countries and cities, the share that is asked: there are more of them than of all others."""
+_STATED: Final = 0.12
+"""Of the facts, the share that is asked by the beginning of a statement: ``Guernica was made by``."""
 
 
 def make(sources: Path, exams: Exams, out: Path) -> Mapping[str, int]:
@@ -61,29 +74,48 @@ def make(sources: Path, exams: Exams, out: Path) -> Mapping[str, int]:
 
 
 def _questions(sources: Path, part: Part, pages: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+    rng = random.Random(0)
     for passage in passages(sources, part):
         for question, answer in passage.asked:
             answer = answer.rstrip(".")
             text = around(passage.text, answer)
-            if text is not None and len(answer.split()) <= _LONGEST_ANSWER:
+            asked = passage.source != "qamr" or rng.random() < _QAMR
+            if asked and text is not None and len(answer.split()) <= _LONGEST_ANSWER:
                 place = {"title": passage.title, "text": text, "page": pages[passage.text]}
                 yield {"source": passage.source, "question": question, "answers": [answer], **place}
     for question, answers in trivia_questions(sources, part):
         fine = [one for one in answers if len(one) >= _SHORTEST_TRIVIA_ANSWER]
         if fine:
             yield {"source": "trivia", "question": question, "answers": fine}
-    asked = set[str]()
-    for fact in islice(facts(random.Random(0), part.exams), _FACTS):
-        question, said, rest = fact.text.rpartition(fact.answer)
-        question = question.rstrip()
-        if said and rest == "." and part.has("facts", fact.thing) and question not in asked:
-            asked.add(question)
-            yield {"source": "facts", "question": question, "answers": [fact.answer]}
+    yield from _facts(part, rng)
+    if not part.held_out:
+        yield from islice(cloze_questions(sources, part, rng), _CLOZE)
+
+
+def _facts(part: Part, rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Facts of the bundled encyclopedia: those of its tables, and ``places``."""
+    tabled = {
+        (row.name, listed(values))
+        for table in WORDING
+        for row in fact_rows(table)
+        for values in row.values.values()
+    }  # fmt: skip
+    seen = set[str]()
+    drawn = facts(rng, part.exams, "taught" if part.held_out else "read")
+    for fact in islice(drawn, _HELD_OUT_FACTS if part.held_out else _FACTS):
+        source = "facts" if (fact.thing, fact.answer) in tabled else "places"
+        stated, _, rest = fact.text.rpartition(fact.answer)
+        question = stated.strip() if rest == "." and rng.random() < _STATED else fact.question
+        if source == "places" and rng.random() >= _PLACES:
+            continue
+        if question not in seen and not part.exams.asks(question) and len(fact.answer.split()) <= _LONGEST_ANSWER:
+            seen.add(question)
+            yield {"source": source, "question": question, "answers": [fact.answer]}
 
 
 def around(text: str, answer: str) -> str | None:
     """The sentence of ``text`` that says ``answer``, with those about it up to a hundred words; none if it does not."""
-    said = re.compile(rf"(?<!\w){re.escape(answer)}(?!\w)")
+    said = whole_words(answer)
     sentences = SENTENCE.split(" ".join(text.split()))
     first = next((number for number, one in enumerate(sentences) if answer and said.search(one)), None)
     if first is None:
