@@ -203,8 +203,7 @@ def test_tokens_that_are_not_learned_do_not_count(corpus: Path) -> None:
 
 def test_batches_made_ahead_are_the_same_and_so_is_what_fails(corpus: Path) -> None:
     def batches() -> Iterator[Batch]:
-        shape = {"step": 0, "batch_tokens": 256, "max_length": 64, "seed": 0}
-        yield from islice(batches_from(Tokens.load(corpus), **shape), 5)
+        yield from islice(batches_from(Tokens.load(corpus), step=0, batch_tokens=256, max_length=64, seed=0), 5)
         raise OSError("the disk is gone")
 
     made = ahead(batches(), 2)
@@ -219,8 +218,12 @@ def test_rows_of_one_size_are_not_compiled_by_themselves(monkeypatch: pytest.Mon
     compiled: list[tuple[int, ...]] = []
 
     def compile_(hidden: Callable[[torch.Tensor], torch.Tensor], *, dynamic: bool) -> Any:
+        def noted(ids: torch.Tensor) -> torch.Tensor:
+            compiled.append(tuple(ids.shape))
+            return hidden(ids)
+
         assert dynamic
-        return lambda ids: compiled.append(tuple(ids.shape)) or hidden(ids)
+        return noted
 
     monkeypatch.setattr(torch, "compile", compile_)
     hidden_of = loop._compiled(model)
