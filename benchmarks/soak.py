@@ -36,7 +36,7 @@ PRESSURE: Final = ("num_preemptions_total", "dropped_pauses_total", "recomputed_
 _SETTINGS: Final = {
     "PORT": 0,
     "MAX_SEQUENCES": 16,
-    "CACHE_MIB": 12,
+    "CACHE_MIB": 24,  # of the bundled model, one longest text
     "HOLD_SECONDS": 0.3,
     "EARLY_DISPATCH": True,
     "LOG_LEVEL": "INFO",
