@@ -24,7 +24,7 @@ def _table(name: str) -> Mapping[str, Any]:
 
 
 PHRASES: Final = _table("phrases.toml")
-_TAUGHT: Final = _table("word_problems.toml")
+_WIDE: Final = _table("word_problems.toml")
 _ANNOTATION: Final = re.compile(r"<<([^<>=]+)=([^<>=]+)>>")
 _OPERANDS: Final = re.compile(r"\s*([\d.]+)\s*([-+*/])\s*([\d.]+)\s*")
 _WRITTEN: Final = re.compile(r"(\$?)[\d.,$% ()x*/+×÷-]*=\s*\$?\s*(?=<<)")
@@ -121,20 +121,20 @@ def taught(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> P
 def _wide(rng: random.Random, names: Sequence[str], things: Sequence[str], half: int) -> Problem:
     """A problem from ``word_problems.toml``, from one ``half``, 0 or 1, of each pattern's texts."""
     kind = rng.choice(("+", "-", "*", "/", _SEVERAL_STEPS))
-    pattern = rng.choice([one for one in _TAUGHT["problem"] if _kind(one["sum"]) == kind])
+    pattern = rng.choice([one for one in _WIDE["problem"] if _kind(one["sum"]) == kind])
     told = rng.choice(pattern["text"][half::2] or pattern["text"])
     if kind == _SEVERAL_STEPS:
         numbers = _several(rng, pattern["sum"])
     else:
         numbers = dict(zip("ab", _operands(rng, pattern, told), strict=True))
-    slots: dict[str, Any] = {slot: rng.choice(words) for slot, words in _TAUGHT["words"].items() if slot != "beside"}
+    slots: dict[str, Any] = {slot: rng.choice(words) for slot, words in _WIDE["words"].items() if slot != "beside"}
     slots["name"], slots["other"] = rng.sample(names, 2)
     slots["thing"], slots["thing2"], slots["thing3"] = rng.sample(things, 3)
     slots |= {slot: spelled(rng, number) for slot, number in numbers.items()} | {"d": str(rng.randint(2, 99))}
     sentences = [told]
     if "question" in pattern:
         if sentences[0][-1] == "." and rng.random() < _BESIDE_SHARE:
-            sentences.insert(rng.randrange(2), rng.choice(_TAUGHT["words"]["beside"]))
+            sentences.insert(rng.randrange(2), rng.choice(_WIDE["words"]["beside"]))
         sentences.append(rng.choice(pattern["question"]))
     written = _BEGINNING.sub(lambda found: found[0].upper(), " ".join(sentences).format_map(slots))
     if rng.random() < _SPACED_SHARE:
