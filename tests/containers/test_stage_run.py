@@ -54,7 +54,7 @@ def test_ctrl_c_stops_the_container_and_takes_it_away(stack: Stack) -> None:
             time.sleep(0.2)
         [container] = [one.id for one in found]
         host = inspect(container)["HostConfig"]
-        assert (host["ReadonlyRootfs"], host["CapDrop"], host["Memory"]) == (True, ["ALL"], 2 << 30)
+        assert (host["ReadonlyRootfs"], host["CapDrop"], host["Memory"]) == (True, ["ALL"], 6 << 30)
         running.send_signal(signal.SIGINT)
         try:
             _, said = running.communicate(timeout=120)
