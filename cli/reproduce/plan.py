@@ -321,8 +321,8 @@ class _Plan:
         checkpoint = model.base if name == "base" else model.folder / name / "model"
         options = _options(
             suites=suites or self.setting.suites, data=self.setting.data, prompts=self.setting.prompts,
-            count=self.setting.count, seed=self.setting.seed, checkpoint=checkpoint, label=model.row(row), out=out,
-            **conditions,
+            count=self.setting.count, limit=self.setting.limit, seed=self.setting.seed, checkpoint=checkpoint,
+            label=model.row(row), out=out, **conditions,
         )  # fmt: skip
         return Step(
             model.step(f"evaluate-{name}"),

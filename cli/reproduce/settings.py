@@ -154,6 +154,7 @@ class Setting:
     suites: Annotated[tuple[str, ...], "what base, + CC and Toolformer are asked"] = ("own",)
     prompts: Annotated[str, "bare, the text alone, or the paper's"] = "bare"
     count: Annotated[int, "questions in each part of a suite; most suites have two parts"] = 200
+    limit: Annotated[int | None, "questions of a suite, at most"] = None
     k: Annotated[tuple[int, ...], "how freely Toolformer may call (section 4.2 of the paper); 0: not at all"] = (
         0,
         1,
@@ -248,9 +249,11 @@ SETTINGS: Final[Mapping[str, Setting]] = {
         tau=("0.5", "Calendar=0.3", "WikiSearch=1.0", "QA=1.0", "MT=1.0"),
         without_result="closed",
         calls_precision="bfloat16",
-        finetune_steps=500,
-        finetune_rate=5e-4,
+        finetune_steps=400,
         suites=("paper",),
+        prompts="paper",
+        limit=200,
+        k=(0, 10),
     ),
 }
 """``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs; ``real`` reads

@@ -233,3 +233,4 @@ def test_real_texts_are_read_and_taught_on_and_the_toolformer_does_round_two(tmp
     assert option(again, "--held-out") == [str(tmp_path / "real" / "held-out.jsonl")]
     assert option(again, "--steps") == option(again, "--evaluate-every"), "prose would choose the first checkpoint"
     assert option(known["evaluate-toolformer-2"], "--data") == ["/data"]
+    assert option(known["evaluate-cc"], "--limit") == ["200"], "whole benchmarks take days"

@@ -281,7 +281,13 @@ def test_calculations_of_several_steps() -> None:
     for one in drawn:
         assert calculate(one.sum) == one.answer
         number = re.compile(r"\d+(?:\.\d+)?")
-        assert set(number.findall(one.text)) - {"2", "3", "100"} <= set(number.findall(one.sum)), one
+        told = set(number.findall(re.sub(r"(?<=\d),(?=\d)", "", one.text)))
+        assert told - {"2", "3", "100"} <= set(number.findall(one.sum)), one
+    assert any(re.search(r"\d,\d{3}", one.text) for one in drawn), "no thousands have a comma"
+    assert any(".5%" in one.text for one in drawn), "no share has digits behind a point"
+    in_brackets = [one for one in drawn if one.goes_on == "%)."]
+    assert in_brackets
+    assert all("(" in one.text and one.sum.endswith(" * 100") for one in in_brackets)
     assert any(re.search(r"\$\d+\.\d0 ", one.text) for one in drawn), "no price ends in a zero"
     assert not any("-" in one.answer for one in drawn if one.sum.count("-") == 1 and "+" not in one.sum)
 

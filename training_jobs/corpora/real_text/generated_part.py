@@ -43,7 +43,7 @@ def typed(rng: random.Random, exams: Exams) -> Iterator[str]:
     while True:
         one = stepped(rng, PHRASES["typed"])
         if not exams.asks(one.text):
-            yield f"{one.text}{'' if one.text.endswith('$') else ' '}{one.answer}."
+            yield f"{one.text}{'' if one.text.endswith('$') else ' '}{one.answer}{one.goes_on or '.'}"
 
 
 def word_problems(rng: random.Random, names: Sequence[str], things: Sequence[str], exams: Exams) -> Iterator[str]:

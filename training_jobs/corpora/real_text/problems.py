@@ -163,14 +163,17 @@ def stepped(rng: random.Random, patterns: Sequence[Mapping[str, Any]]) -> Proble
     """A calculation as people write it, by one of the patterns, whose ``sum`` may have several steps."""
     pattern = rng.choice(patterns)
     steps, text = pattern["sum"], rng.choice(pattern["text"])
-    numbers = {name: rng.randint(2, rng.choice((20, 100, 1_000))) for name in "abc"}
-    numbers["s"] = rng.choice((5, 10, 15, 20, 25, 30, 40, 50, 75, rng.randint(2, 60)))
+    numbers = {name: rng.randint(2, rng.choice((20, 100, 1_000, 10_000))) for name in "abc"}
     if "a - b" in steps or "b / a" in steps:
         numbers["a"], numbers["b"] = max(numbers["a"], numbers["b"]), min(numbers["a"], numbers["b"])
     if steps == "a / b" and rng.random() < _WHOLE_SHARE:
+        numbers["b"] = rng.randint(2, rng.choice((12, 60)))
         numbers["a"] *= numbers["b"]
-    slots = {name: f"{number}{_fraction(rng, name, text)}" for name, number in numbers.items()}
-    return _posed(text.format_map(slots), steps, slots)
+    known = {name: f"{number}{_fraction(rng, name, text)}" for name, number in numbers.items()}
+    shares = (5, 10, 15, 20, 25, 30, 40, 50, 75, rng.randint(2, 60), rng.randint(2, 32) + Decimal("0.5"))
+    known["s"] = str(rng.choice(shares))
+    slots = {name: spelled(rng, number, 0) for name, number in known.items()}
+    return _posed(text.format_map(slots), steps, known, pattern.get("goes_on", ""))
 
 
 def _fraction(rng: random.Random, slot: str, text: str) -> str:
@@ -181,10 +184,10 @@ def _fraction(rng: random.Random, slot: str, text: str) -> str:
     return f".{rng.choice((rng.randrange(100), 10 * rng.randrange(10), 50)):02}" if priced else ""
 
 
-def _posed(written: str, calculation: str, numbers: Mapping[str, str]) -> Problem:
+def _posed(written: str, calculation: str, numbers: Mapping[str, str], goes_on: str = "") -> Problem:
     """``calculation`` is such as ``a - b``."""
     worked_out = _worked_out(calculation, numbers)
-    return Problem(written, worked_out, calculate(worked_out))
+    return Problem(written, worked_out, calculate(worked_out), goes_on)
 
 
 def _worked_out(calculation: str, numbers: Mapping[str, str]) -> str:
