@@ -64,8 +64,10 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
     prose = [list(islice(sources[source], 2 * texts)) for source in _PROSE]
     plain = [one for of_source in prose for one in of_source[::2][: texts // 2]]
     plain += islice(sources[_EVERYDAY], texts // 2)
-    _write(out / PLAIN, (Plain(one.id, (_beginning(one.text),)) for one in plain))
-    _write(out / HELD_OUT, (one for of_source in prose for one in of_source[1::2][:texts]))
+    beginnings = {one.id: _beginning(one.text) for one in plain}
+    trained = set(beginnings.values())  # some texts have one sentence, and stand there twice
+    _write(out / PLAIN, (Plain(name, (text,)) for name, text in beginnings.items()))
+    _write(out / HELD_OUT, (one for of_source in prose for one in of_source[1::2][:texts] if one.text not in trained))
 
 
 def _beginning(text: str) -> str:
