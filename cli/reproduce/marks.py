@@ -76,16 +76,18 @@ class Marks:
         mark = self._read(step)
         if not mark or step.summary:
             return
-        other = f"{self.run} holds a run of other settings: step {step.name} was done with"
+        begun = "finished" not in mark
+        other = f"{self.run} holds a run of other settings: step {step.name} was {'begun' if begun else 'done'} with"
+        out = f"another --out{f', or remove {self._mark(step)} to begin the step anew' if begun else ''}"
         option = ""
         for old, new in zip_longest(mark["arguments"], self._arguments(step), fillvalue="nothing"):
             if old != new:
                 was = " ".join(filter(None, (option, old)))
-                raise CommandError(f"{other} {was}, not {new}; give the same settings, or another --out")
+                raise CommandError(f"{other} {was}, not {new}; give the same settings, or {out}")
             option = old if old.startswith("--") else option
         now = self._inputs(step)
         if differ := next((name for name in now if mark["inputs"].get(name) != now[name]), None):
-            raise CommandError(f"{other} another {differ}; give that one again, or another --out")
+            raise CommandError(f"{other} another {differ}; give that one again, or {out}")
 
     def begin(self, step: Step) -> None:
         """Note that a step begins, or goes on."""

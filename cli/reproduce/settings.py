@@ -257,7 +257,8 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
 }
 """``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs; ``real`` reads
-the real text that it is given and takes days; with ``--base`` it was run to the evaluation of round 1, in two hours."""
+the real text that it is given and takes days; with ``--base`` the calls and the finetuning of round 1 were run, in an
+hour, but no evaluation to its end."""
 
 SHORT_NOTE: Final = "Setting short: it shows that the loop runs from end to end. Its figures mean nothing."
 

@@ -98,6 +98,20 @@ def test_other_settings_are_refused_naming_the_option(tmp_path: Path) -> None:
     assert "done already" in do(tmp_path, step(tmp_path, "a", "--documents", how=("--workers", "9")))
 
 
+def test_a_step_that_failed_can_be_begun_anew_with_another_file(tmp_path: Path) -> None:
+    outside = tmp_path / "held-out.jsonl"
+    outside.write_text("one")
+    with pytest.raises(StepError):
+        do(tmp_path / "run", step(tmp_path / "run", "a", "no luck", "3", inputs=(outside,)))
+    outside.write_text("two")
+    mended = step(tmp_path / "run", "a", inputs=(outside,))
+    with pytest.raises(CommandError, match=r"step a was begun with .* or remove .*a\.json to begin the step anew"):
+        do(tmp_path / "run", mended)
+    (tmp_path / "run" / "steps" / "a.json").unlink()
+    do(tmp_path / "run", mended)
+    assert Marks(tmp_path / "run").state(mended) == "done"
+
+
 def test_another_file_from_outside_is_refused(tmp_path: Path) -> None:
     outside = tmp_path / "model.safetensors"
     outside.write_text("one")

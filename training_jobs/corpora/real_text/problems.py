@@ -172,7 +172,7 @@ def stepped(rng: random.Random, patterns: Sequence[Mapping[str, Any]]) -> Proble
     known = {name: f"{number}{_fraction(rng, name, text)}" for name, number in numbers.items()}
     shares = (5, 10, 15, 20, 25, 30, 40, 50, 75, rng.randint(2, 60), rng.randint(2, 32) + Decimal("0.5"))
     known["s"] = str(rng.choice(shares))
-    slots = {name: spelled(rng, number, 0) for name, number in known.items()}
+    slots = {name: spelled(rng, number, share=0) for name, number in known.items()}
     return _posed(text.format_map(slots), steps, known, pattern.get("goes_on", ""))
 
 
