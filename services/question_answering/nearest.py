@@ -1,6 +1,6 @@
 """The sentences of found passages that are nearest to a question, for a reader that reads sentences.
 
-Eight such sentences out of fifty passages say the answer more often than the best five passages do, in as many tokens
+Eight such sentences out of twenty passages say the answer more often than the best five passages do, in as many tokens
 (decision 031).
 """
 
