@@ -38,7 +38,7 @@ def test_a_token_that_the_vocabulary_lacks_costs_its_share(translator: Translato
     assert unknown.score < 1 - 1 / len(segment.tokens)
 
 
-async def test_the_threshold_is_the_models_unless_a_setting_says_another() -> None:
+async def test_the_threshold_is_the_models_unless_a_setting_says_another(translator: Translator) -> None:
     text = NONSENSE
     async with running(build_app(TranslationSettings(threads=1))) as client:
         await until_loaded(client)
@@ -46,7 +46,7 @@ async def test_the_threshold_is_the_models_unless_a_setting_says_another() -> No
         assert response.status_code == 200
         body = response.json()
         assert (body["output"], body["error"]["code"]) == (None, "no_answer")
-        assert "of 0.5)" in body["error"]["message"]
+        assert f"of {translator.manifest.min_score:g})" in body["error"]["message"]
         typed = await client.get("/translate", params={"text": text})
         assert (typed.status_code, error_of(typed)["code"]) == (422, "no_answer")
     async with running(build_app(TranslationSettings(threads=1, min_score=0))) as client:
