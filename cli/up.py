@@ -86,8 +86,7 @@ async def up(
     async def serve() -> None:
         try:
             async with asyncio.timeout(wait_seconds):
-                await supervisor.all_ready()
-                await reachable.all()
+                await asyncio.gather(supervisor.all_ready(), reachable.all())
         except TimeoutError:
             waiting = supervisor.waiting_for() | reachable.missing
             reasons = "\n".join(f"  {name}: {reason}" for name, reason in waiting.items())

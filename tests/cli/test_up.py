@@ -162,7 +162,7 @@ async def test_ready_is_not_said_while_a_tool_that_runs_elsewhere_cannot_be_reac
     assert reachable.missing["Calculator"].endswith(remedy)
     assert log == [f"up: Calculator {reachable.missing['Calculator']}"]
     status, out, lines = await run(
-        "up", "--tools", "calendar", "--port", "0", "--wait", "90", env={"TOOLFORMER_TOOL_QA_URL": url}
+        "up", "--tools", "calendar", "--port", "0", "--wait", "15", env={"TOOLFORMER_TOOL_QA_URL": url}
     )
     assert status == 1
     assert "ready:" not in out
