@@ -91,6 +91,7 @@ def _country(country: Country, homes: list[City], parts: list[Subdivision], has_
             continent=country.continent, capital=country.capital, population=f"{country.population:,}",
         )
     ]  # fmt: skip
+    # Most ask by that word, which a search would otherwise find on the continents' own pages only.
     lead.append(f"The continent of {name} is {country.continent}.")
     if country.area_km2:
         lead.append(say("area", area=f"{country.area_km2:,}"))
