@@ -5,6 +5,8 @@
 Seeded; may be killed at any moment and started again with the same command: it goes on from the last checkpoint and
 sees the same batches in the same order. With ``--cooldown 0.2`` the rate falls in the last fifth alone, so that until
 then a run can still be made longer or shorter (``--steps``); there the corpus' part ``late`` is read, if it has one.
+With ``--seconds`` a run ends by the clock in place of ``--steps``, and so does all that comes late: for a machine that
+is lent for minutes, and to be run at one go.
 The finished model is in ``RUN/model`` as a Hugging Face checkpoint.
 
 Tokens that a tool's result splices in are left out of the loss: at inference they are never sampled, and most of
@@ -35,7 +37,7 @@ from language_model.optimizers import Optimizing, optimizers
 from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
 from language_model.training_run import TrainingRun
-from training_jobs.pretrain.rows import LATE, Batch, ahead, batches_from
+from training_jobs.pretrain.rows import LATE, Batch, ahead, batches_from, batches_until
 from training_jobs.runner.progress import StageProgress
 from training_jobs.settings import add_settings, read_settings, setting
 
@@ -75,7 +77,13 @@ class PretrainRecipe:
         """Learning rate of the step with this number (from 0)."""
         if step < self._warm:
             return self.peak_rate * (step + 1) / self._warm
-        progress = max(0.0, 1 - (self.steps - step) / max(1, self.steps - self.falls_from))
+        return self._fallen(max(0.0, 1 - (self.steps - step) / max(1, self.steps - self.falls_from)))
+
+    def rate_by_clock(self, step: int, share: float) -> float:
+        """The same of a run that ends by the clock, after this ``share`` of its time."""
+        return min(1.0, (step + 1) / self._warm) * self._fallen(min(1.0, max(0.0, 1 - (1 - share) / self.cooldown)))
+
+    def _fallen(self, progress: float) -> float:
         return self.final_rate + (self.peak_rate - self.final_rate) * (1 + math.cos(math.pi * progress)) / 2
 
     @property
@@ -103,17 +111,28 @@ def pretrain(
     *,
     start: Path | None = None,
     stop_after: int | None = None,
+    seconds: float | None = None,
     device: str | torch.device = "cpu",
 ) -> GPTJ:
     """Train (or go on training) in ``out`` and return the model, on the CPU. ``start`` is a model folder whose weights
-    a new run begins with; ``stop_after`` ends this process's part after so many steps; ``device`` is where the work is
-    done, and a run may go on on another.
+    a new run begins with; ``stop_after`` ends this process's part after so many steps; in place of the recipe's steps
+    ``seconds`` end a whole run, whatever the number of steps comes to be; ``device`` is where the work is done, and a
+    run may go on on another.
 
     Raises:
         FileNotFoundError: if the corpus has not been made.
-        ValueError: if ``out`` holds a run of another recipe, or ``start`` a model of another shape.
+        ValueError: if ``out`` holds a run of another recipe, or any that would go on by the clock; or ``start`` a model
+            of another shape.
         CheckpointError: if ``start`` holds no model that can be loaded.
     """
+    started = time.monotonic()
+
+    def share() -> float:
+        return (time.monotonic() - started) / (seconds or math.inf)
+
+    def rate(step: int) -> float:
+        return recipe.rate(step) if seconds is None else recipe.rate_by_clock(step, share())
+
     tokens = Tokens.load(corpus)
     late = Tokens.load(corpus / LATE) if recipe.cooldown < 1 and (corpus / LATE).exists() else None
     vocabulary = ByteLevelTokenizer.from_pretrained(corpus).vocab_size
@@ -125,15 +144,20 @@ def pretrain(
     device = torch.device(device)
     model = (GPTJ.from_config(config, seed=recipe.seed) if start is None else _begun(start, config)).to(device).train()
     changing = optimizers(model, recipe.optimizer, betas=_BETAS, weight_decay=recipe.weight_decay)
-    run = TrainingRun(out, model, changing, recipe, rate=recipe.rate, clip=recipe.clip, length=_LENGTH)
+    run = TrainingRun(out, model, changing, recipe, rate=rate, clip=recipe.clip, length=_LENGTH)
+    if seconds is not None and run.step:
+        raise ValueError(
+            f"--seconds: a run that ends by the clock is run at one go, and {out} holds one: give another --out"
+        )
     if not _same_so_far(PretrainRecipe(**run.before), recipe, run.step):
         differ = ", ".join(name for name in sorted(_LENGTH) if run.before[name] != getattr(recipe, name))
         raise ValueError(f"{out} holds a run of another recipe ({differ} differ): give another --out")
     last = recipe.steps if stop_after is None else min(recipe.steps, run.step + stop_after)
-    batches = batches_from(
-        tokens, step=run.step, batch_tokens=recipe.batch_tokens, max_length=recipe.positions, seed=recipe.seed,
-        late=late, late_from=recipe.falls_from,
-    )  # fmt: skip
+    shape = {"batch_tokens": recipe.batch_tokens, "max_length": recipe.positions, "seed": recipe.seed}
+    if seconds is None or late is None:
+        batches = batches_from(tokens, step=run.step, late=late, late_from=recipe.falls_from, **shape)
+    else:
+        batches = batches_until(lambda: share() > 1 - recipe.cooldown, tokens, late, **shape)
     hidden_of: Callable[[Tensor], Tensor] = model.hidden
     if device.type == "cuda":  # there a step of a small model is mostly its kernels' starts and Python's batches
         hidden_of, batches = _compiled(model), ahead(batches, _AHEAD)
@@ -151,12 +175,15 @@ def pretrain(
         began = time.perf_counter()
         for loss in run.steps(last, loss_of):
             began, spent = time.perf_counter(), time.perf_counter() - began
-            run.log(loss=loss, rate=recipe.rate(run.step - 1), tokens_per_s=round(counted / spent))
+            run.log(loss=loss, rate=rate(run.step - 1), tokens_per_s=round(counted / spent))
             progress.advance(1, {"tokens": counted}, f"loss {loss:.3f}")
-            if run.step % recipe.checkpoint_every == 0 or run.step == last:
+            over = share() >= 1
+            if run.step % recipe.checkpoint_every == 0 or run.step == last or over:
                 run.save()
+            if over:
+                break
     model = model.cpu()
-    if run.step == recipe.steps:
+    if seconds is not None or run.step == recipe.steps:
         checkpoint.save(model, out / "model")
         shutil.copyfile(corpus / "tokenizer.json", out / "model" / "tokenizer.json")
     return model.eval()
@@ -191,6 +218,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, required=True, help="directory of this run: checkpoint, loss.jsonl, model/")
     parser.add_argument("--start", type=Path, help="model folder whose weights a new run begins with")
     add_settings(parser, PretrainRecipe)
+    parser.add_argument("--seconds", type=float, help="end by the clock, after so long, if --steps are not done before")
     parser.add_argument(
         "--device", choices=("cpu", "cuda"), help="where to train; on a GPU if there is one, by default"
     )
@@ -202,9 +230,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         )
     device = options.device or ("cuda" if has_gpu else "cpu")
     try:
-        pretrain(
-            options.corpus, options.out, read_settings(PretrainRecipe, options), start=options.start, device=device
-        )
+        recipe = read_settings(PretrainRecipe, options)
+        pretrain(options.corpus, options.out, recipe, start=options.start, seconds=options.seconds, device=device)
     except (FileNotFoundError, ValueError, CheckpointError) as error:
         parser.error(str(error))
     print(f"model: {options.out / 'model'}")

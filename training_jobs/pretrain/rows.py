@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any, Final
 
@@ -100,6 +100,15 @@ def batches_from(
     else:
         yield from islice(_batches_of(tokens, step, **shape), max(0, late_from - step))
         yield from _batches_of(late, max(0, step - late_from), **shape)
+
+
+def batches_until(
+    over: Callable[[], bool], tokens: Tokens, late: Tokens, *, batch_tokens: int, max_length: int, seed: int
+) -> Iterator[Batch]:  # fmt: skip
+    """Batches of ``tokens``, epoch after epoch, until that is ``over``; then of ``late``, without end."""
+    shape = {"batch_tokens": batch_tokens, "max_length": max_length, "seed": seed}
+    yield from takewhile(lambda _: not over(), _batches_of(tokens, 0, **shape))
+    yield from _batches_of(late, 0, **shape)
 
 
 def ahead(batches: Iterator[Batch], most: int) -> Iterator[Batch]:
