@@ -8,10 +8,12 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -175,6 +177,36 @@ def test_a_late_part_is_read_while_the_rate_falls(corpus: Path, tmp_path: Path) 
     pretrain(late.parent, tmp_path / "stopped", recipe, stop_after=9)
     pretrain(late.parent, tmp_path / "stopped", recipe)
     assert losses(tmp_path / "stopped") == whole
+
+
+def test_a_run_by_the_clock_ends_when_its_time_is_over_and_reads_the_late_part_at_last(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(corpus, tmp_path / "corpus")
+    (tmp_path / "corpus" / LATE).mkdir()
+    Tokens.of([([21] * 30, [True] * 30)] * 8).save(tmp_path / "corpus" / LATE)
+    read: list[bool] = []
+    of_batch = loop.batch_loss
+
+    def noted(model: GPTJ, batch: Batch, hidden_of: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+        read.append(bool((batch.ids == 21).any()))
+        return of_batch(model, batch, hidden_of)
+
+    ticks = iter(range(10**6))
+    clock = SimpleNamespace(monotonic=lambda: next(ticks), perf_counter=time.perf_counter)
+    monkeypatch.setattr(loop, "time", clock)
+    monkeypatch.setattr(loop, "batch_loss", noted)
+    recipe = replace(TINY, steps=10**6, warmup=5, cooldown=0.5, final_rate=1e-4)
+    pretrain(tmp_path / "corpus", tmp_path / "run", recipe, seconds=200)
+    rates = [json.loads(line)["rate"] for line in (tmp_path / "run" / "loss.jsonl").read_text().splitlines()]
+    assert len(rates) == len(read) < 200
+    assert read == sorted(read)
+    assert 0.3 < read.count(True) / len(read) < 0.7
+    assert rates[0] < rates[10] == 1e-2
+    assert rates[-1] == pytest.approx(1e-4, abs=1e-4)
+    assert (tmp_path / "run" / "model" / "model.safetensors").exists()
+    with pytest.raises(ValueError, match="run at one go"):
+        pretrain(tmp_path / "corpus", tmp_path / "run", recipe, seconds=200)
 
 
 def test_a_run_may_become_longer_before_its_cooldown_and_not_in_it(corpus: Path, tmp_path: Path) -> None:

@@ -35,6 +35,8 @@ TAUGHT: Final[Mapping[str, Mapping[str, float]]] = {
 """By tool, how many of each source for one of ``texts``; a small source gives what it has."""
 _PROSE: Final = ("encyclopedia", "news", "stories")
 _EVERYDAY: Final = "everyday"
+_EVERYDAY_SHARE: Final = 2
+"""Everyday sentences for one of ``texts``: with half as many a model called a tool wherever it could."""
 _PLAIN_CHARACTERS: Final = 100
 """Of such a beginning at least; its sentence is whole."""
 
@@ -45,7 +47,7 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
     Args:
         documents: gives those of a source.
         texts: in each round as many for a tool, times the numbers of `TAUGHT`; half as many plain ones of each kind
-            of prose, and as many held-out ones.
+            of prose, twice as many everyday ones, and as many held-out ones.
         out: the folder.
 
     Raises:
@@ -63,7 +65,7 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
     # A source may have few texts that no base model reads: half of them are for each.
     prose = [list(islice(sources[source], 2 * texts)) for source in _PROSE]
     plain = [one for of_source in prose for one in of_source[::2][: texts // 2]]
-    plain += islice(sources[_EVERYDAY], texts // 2)
+    plain += islice(sources[_EVERYDAY], _EVERYDAY_SHARE * texts)
     beginnings = {one.id: _beginning(one.text) for one in plain}
     trained = set(beginnings.values())  # some texts have one sentence, and stand there twice
     _write(out / PLAIN, (Plain(name, (text,)) for name, text in beginnings.items()))
