@@ -148,6 +148,7 @@ def gateway_component(
     host = environ.get("TOOLFORMER_GATEWAY_HOST", "127.0.0.1")
     port = _port_of("TOOLFORMER_GATEWAY_PORT", GATEWAY_PORT, host, environ) if port is None else free_port(port, host)
     told = {"TOOLFORMER_GATEWAY_HOST": host, "TOOLFORMER_GATEWAY_PORT": str(port)}
+    told["TOOLFORMER_GATEWAY_MAX_REPEATS"] = environ.get("TOOLFORMER_GATEWAY_MAX_REPEATS", "4")
     if model is not None:
         told["TOOLFORMER_MODEL"] = str(model.absolute())
     further = {}

@@ -85,7 +85,8 @@ class CompletionRequest:
     ``tool_timeout`` is the deadline of one call in seconds, ``None`` for the tool's own; ``timeout`` the wall-clock
     limit of the whole completion in seconds. The text ends before the first of the ``stop`` strings or, with
     ``include_stop``, behind it; with ``stop_at`` "sentence" also at the end of the sentence. ``show_calls`` keeps the
-    text of finished calls in the completion's text. ``date`` is the day that tools shall take for today.
+    text of finished calls in the completion's text. ``date`` is the day that tools shall take for today. The text also
+    ends where its last few tokens have come ``max_repeats`` times in a row (0: it does not).
 
     The first ``hidden`` of ``prompt_ids`` show the model how tools are called, and no client sees them. Since
     demonstrations show calls without results, a call that the model then ends with ``]`` is made too, and its result
@@ -118,6 +119,7 @@ class CompletionRequest:
     prompt_logprobs: bool = False
     plain: bool = False
     early_dispatch: bool = False
+    max_repeats: int = 0
     hidden: int = 0
 
     @property

@@ -46,6 +46,7 @@ from inference_gateway.core import (
     ToolCallRecord,
     Usage,
 )
+from inference_gateway.repeats import repeated
 from inference_gateway.sentence import SentenceEnd
 from inference_gateway.token_text import TextState, TokenText
 from toolformer.api_call import ARROW, CLOSE, GAP, OPEN, ApiCall, SplicedResult, scan_call
@@ -218,6 +219,8 @@ class DecodingMachine:
             else:
                 self._read_call(chunk, snapshot, actions)
         self._keep_to_budget(actions)
+        if self.phase is Phase.TEXT and self._in_circles:
+            actions += self.finish("stop")
         return actions
 
     @property
@@ -327,6 +330,15 @@ class DecodingMachine:
     def _standing(self) -> int:
         """Tokens that the model made and that were not dropped."""
         return self._tally.made - self._tally.rolled_back
+
+    @property
+    def _in_circles(self) -> bool:
+        """Whether the text says the same again and again, and could end: not the rule of a table, nor blanks."""
+        request = self._request
+        if not request.max_repeats or request.plain or request.sampling.ignore_eos or self.too_short:
+            return False
+        found = b"".join(map(self._bytes, repeated(self.ids, request.max_repeats))).decode(errors="ignore")
+        return any(map(str.isalnum, found))
 
     @property
     def _spent(self) -> bool:

@@ -96,6 +96,9 @@ class GatewaySettings(BaseSettings):
     max_calls: int = Field(1, ge=0, le=64, description="the request field's default (the paper's is 1)")
     max_cost: float | None = Field(None, ge=0, allow_inf_nan=False, description="the request field's default")
     tool_prompting: bool = Field(False, description="the request field's default")
+    max_repeats: int = Field(
+        0, ge=0, le=64, description="a text ends whose last few words came so often in a row; 0: it goes on"
+    )
     early_dispatch: bool = Field(False, description="whether pure tools are called before the model writes ->")
 
     @classmethod

@@ -121,6 +121,7 @@ async def plan(
                 prompt_logprobs=scored,
                 plain=bool(body.plain),
                 early_dispatch=settings.early_dispatch,
+                max_repeats=settings.max_repeats,
                 hidden=len(hidden),
             )
             choices.append(PlannedChoice(request, prompt, echo))

@@ -556,3 +556,23 @@ def test_a_call_is_made_in_a_vocabulary(make: Callable[[], ByteLevelTokenizer], 
     ]  # fmt: skip
     failed, machine = run(tokenizer, tokenizer.encode(before + CALL), [None])
     assert failed.text.rstrip(" ") == before
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "shown"),
+    [
+        ("It is. " + "no, no, " * 8, {}, "It is. no, no, no, no,"),
+        ("The answer is " * 9, {}, "The answer is " * 4),
+        ("x" * 20, {}, "x" * 12),
+        ("|--" * 20, {}, "|--" * 20),
+        (" " * 20 + "a", {}, " " * 20 + "a"),
+        ("ha ha ha ha!", {}, "ha ha ha ha!"),
+        ("The answer is " * 9, {"max_repeats": 0}, "The answer is " * 9),
+        ("The answer is " * 9, {"plain": True}, "The answer is " * 9),
+        ("The answer is " * 9, {"sampling": SamplingParams(ignore_eos=True)}, "The answer is " * 9),
+    ],
+)
+def test_a_text_that_goes_round_in_circles_ends(text: str, fields: dict[str, Any], shown: str) -> None:
+    tokenizer, script = whole(text)
+    seen, _ = run(tokenizer, script, **{"max_repeats": 4, "max_tokens": len(text), **fields})
+    assert seen.text == shown
