@@ -36,7 +36,7 @@ TAUGHT: Final[Mapping[str, Mapping[str, float]]] = {
 _PROSE: Final = ("encyclopedia", "news", "stories")
 _EVERYDAY: Final = "everyday"
 _EVERYDAY_SHARE: Final = 2
-"""Everyday sentences for one of ``texts``: with half as many a model called a tool wherever it could."""
+"""Everyday sentences for one of ``texts``."""
 _PLAIN_CHARACTERS: Final = 100
 """Of such a beginning at least; its sentence is whole."""
 
