@@ -46,7 +46,7 @@ from inference_gateway.core import (
     ToolCallRecord,
     Usage,
 )
-from inference_gateway.repeats import repeated
+from inference_gateway.repeats import in_circles
 from inference_gateway.sentence import SentenceEnd
 from inference_gateway.token_text import TextState, TokenText
 from toolformer.api_call import ARROW, CLOSE, GAP, OPEN, ApiCall, SplicedResult, scan_call
@@ -333,12 +333,9 @@ class DecodingMachine:
 
     @property
     def _in_circles(self) -> bool:
-        """Whether the text says the same again and again, and could end: not the rule of a table, nor blanks."""
         request = self._request
-        if not request.max_repeats or request.plain or request.sampling.ignore_eos or self.too_short:
-            return False
-        found = b"".join(map(self._bytes, repeated(self.ids, request.max_repeats))).decode(errors="ignore")
-        return any(map(str.isalnum, found))
+        endless = request.plain or request.sampling.ignore_eos or self.too_short
+        return not endless and in_circles(self.ids, request.max_repeats, self._bytes)
 
     @property
     def _spent(self) -> bool:

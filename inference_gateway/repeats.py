@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 _LONGEST: Final = 16
@@ -11,10 +11,11 @@ _FEWEST: Final = 12
 """Tokens of all its repeats together: a word said four times may be meant."""
 
 
-def repeated(ids: Sequence[int], times: int) -> Sequence[int]:
-    """The stretch that ``ids`` end with ``times`` times or more; empty if there is none."""
-    for length in range(1, min(_LONGEST, len(ids) // times) + 1):
+def in_circles(ids: Sequence[int], times: int, bytes_of: Callable[[int], bytes]) -> bool:
+    """Whether ``ids`` end with the same stretch ``times`` times or more (0: never); the rule of a table, or blanks, may
+    come again and again."""
+    for length in range(1, min(_LONGEST, len(ids) // times) + 1 if times else 1):
         whole = max(times * length, _FEWEST)
         if ids[-1] == ids[-1 - length] and len(ids) >= whole and ids[-whole:-length] == ids[-whole + length :]:
-            return ids[-length:]
-    return ()
+            return any(map(str.isalnum, b"".join(map(bytes_of, ids[-length:])).decode(errors="ignore")))
+    return False
