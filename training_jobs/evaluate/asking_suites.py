@@ -101,12 +101,15 @@ class _Asker:
 
     async def ask(self, questions: Sequence[_Question]) -> None:
         waiting = iter(questions)  # shared: each worker takes the next
+        trouble: Exception | None = None
         try:
             async with asyncio.TaskGroup() as workers:
                 for _ in range(min(self._asking.concurrency, len(questions))):
                     workers.create_task(self._work(waiting))
         except* ModelTrouble as troubles:
-            raise troubles.exceptions[0] from None
+            [trouble, *_] = troubles.exceptions
+        if trouble is not None:  # raised behind it: in `except*` Python 3.11.2 would wrap it again
+            raise trouble
 
     async def _work(self, waiting: Iterator[_Question]) -> None:
         for question in waiting:

@@ -261,7 +261,8 @@ def unpacked(folder: Path, into: Path) -> Path:
         done = into / f"{archive.name}.done"
         if not done.exists():
             with tarfile.open(archive) as members:
-                members.extractall(into, filter="data")
+                members.extraction_filter = getattr(tarfile, "data_filter", None)  # not before Python 3.11.4
+                members.extractall(into)
             done.touch()
     return into if into.exists() else folder
 
