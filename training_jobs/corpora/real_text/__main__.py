@@ -257,12 +257,12 @@ class Encoder:
 
 def unpacked(folder: Path, into: Path) -> Path:
     """The folder of the sources: ``folder``, or ``into`` with its archives unpacked there, once."""
+    careful: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}  # from Python 3.11.4 on
     for archive in sorted(folder.glob("*.tar.xz")):
         done = into / f"{archive.name}.done"
         if not done.exists():
             with tarfile.open(archive) as members:
-                members.extraction_filter = getattr(tarfile, "data_filter", None)  # not before Python 3.11.4
-                members.extractall(into)
+                members.extractall(into, **careful)
             done.touch()
     return into if into.exists() else folder
 
