@@ -334,8 +334,8 @@ class DecodingMachine:
     @property
     def _in_circles(self) -> bool:
         request = self._request
-        endless = request.plain or request.sampling.ignore_eos or self.too_short
-        return not endless and in_circles(self.ids, request.max_repeats, self._bytes)
+        goes_on = request.plain or request.sampling.ignore_eos or self.too_short
+        return not goes_on and in_circles(self.ids, request.max_repeats, self._bytes)
 
     @property
     def _spent(self) -> bool:

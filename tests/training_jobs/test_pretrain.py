@@ -205,6 +205,8 @@ def test_a_run_by_the_clock_ends_when_its_time_is_over_and_reads_the_late_part_a
     assert rates[0] < rates[10] == 1e-2
     assert rates[-1] == pytest.approx(1e-4, abs=1e-4)
     assert (tmp_path / "run" / "model" / "model.safetensors").exists()
+    with pytest.raises(ValueError, match="more than 0"):
+        pretrain(tmp_path / "corpus", tmp_path / "none", recipe, seconds=0)
     with pytest.raises(ValueError, match="run at one go"):
         pretrain(tmp_path / "corpus", tmp_path / "run", recipe, seconds=200)
 

@@ -81,7 +81,9 @@ class PretrainRecipe:
 
     def rate_by_clock(self, step: int, share: float) -> float:
         """The same of a run that ends by the clock, after this ``share`` of its time."""
-        return min(1.0, (step + 1) / self._warm) * self._fallen(min(1.0, max(0.0, 1 - (1 - share) / self.cooldown)))
+        return min(1.0, (step + 1) / self._warm) * self._fallen(
+            min(1.0, max(0.0, 1 - (1 - share) / max(self.cooldown, 1e-9)))
+        )
 
     def _fallen(self, progress: float) -> float:
         return self.final_rate + (self.peak_rate - self.final_rate) * (1 + math.cos(math.pi * progress)) / 2
@@ -125,6 +127,8 @@ def pretrain(
             of another shape.
         CheckpointError: if ``start`` holds no model that can be loaded.
     """
+    if seconds is not None and seconds <= 0:
+        raise ValueError(f"--seconds must be more than 0, not {seconds:g}")
     started = time.monotonic()
 
     def share() -> float:
