@@ -72,6 +72,8 @@ _WARMUP_BY_CLOCK: Final = 0.02
 _LOWEST: Final = 0.02
 _WEIGHT_DECAY: Final = 0.01
 _CLIP: Final = 1.0
+_SETTLED: Final = 20
+"""Steps after which nothing more is compiled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,6 +198,8 @@ class ReaderTraining:
         else:
             self.model = load_weights(start / READER, model, dtype=torch.float32, device=self._device)
         _set_dropout(self.model.to(self._device).requires_grad_(True), recipe.dropout)
+        if self._device.type == "cuda":
+            self.model.encoder.compile(dynamic=True)  # for texts of any number and length
 
     @cached_property
     def texts(self) -> CorpusTexts:
@@ -241,10 +245,10 @@ class ReaderTraining:
         if self._workers and last > recipe.gap_steps:
             _ = self.questions  # read once, not by each process
         batches = made_ahead(self._batch, range(run.step, last), self._workers)
-        saved, losses = time.monotonic(), list[float]()
+        saved, losses, run_from = time.monotonic(), list[float](), run.step
         with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as progress:
             bar = progress.add_task("reader", total=recipe.all_steps, completed=run.step)
-            for loss in run.steps(last, lambda _: self._loss(next(batches))):
+            for loss in run.steps(last, lambda step: self._loss(next(batches), settled=step > run_from + _SETTLED)):
                 run.log(loss=loss)
                 losses.append(loss)
                 progress.advance(bar)
@@ -277,7 +281,7 @@ class ReaderTraining:
             lessons = [self.held_out.lesson(number, answered=answered) for number in numbers]
             for first in range(0, len(lessons), _BATCH_EXAMINED):
                 batch = lessons[first : first + _BATCH_EXAMINED]
-                with self._products():
+                with self._products(), torch.compiler.set_stance("force_eager"):
                     found = reader.answer([one.question for one in batch], [one.passages for one in batch])
                 given = [one.text if one.score >= _SURE else "" for one in found]
                 declined[answered] += [not one for one in given]
@@ -302,8 +306,10 @@ class ReaderTraining:
         )
         write_settings(folder, settings)
 
-    def _loss(self, batch: Batch) -> Tensor:
-        with self._products():
+    def _loss(self, batch: Batch, *, settled: bool) -> Tensor:
+        # A single text would be compiled by itself, for longer than it saves.
+        stance = torch.compiler.set_stance("eager_on_recompile") if settled else contextlib.nullcontext()
+        with self._products(), stance:
             return written_loss(self.model.train(), batch)
 
     def _batch(self, step: int) -> Batch:

@@ -20,9 +20,9 @@ _TOGETHER: Final = 64
 """Questions that are searched for at once."""
 _KEPT: Final = 16
 """Sentences of a question that are kept, more than are read: those that say the answer are left out at times."""
-_WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "facts": 4.0, "qamr": 0.7}
+_WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "facts": 4.0, "qamr": 0.7, "cloze": 0.5}
 """How often a source's questions are drawn, against one another and those of other sources: most, what is asked as
-visitors ask; least, what has a machine's wording."""
+visitors ask; least, what has a machine's wording, or was made by rule."""
 _UNSAID: Final = 0.4
 """Of the lessons that do not say the answer, the share whose question was never answered by what was found."""
 
@@ -94,6 +94,7 @@ def _with_sentences(asked: dict[str, Any], found: Sequence[PagePassage]) -> dict
         "source": asked["source"],
         "question": question,
         "answers": answers,
+        "saying": sum(_says_any(one, answers) for one in sentences),
         "sentences": [one.record() for one in sentences],
     }
 
@@ -123,12 +124,10 @@ class RealQuestions:
             start = 0
             for line in lines:
                 record = json.loads(line)
-                sentences = _sentences(record)
-                saying = sum(_says_any(one, record["answers"]) for one in sentences)
-                if 0 < saying < len(sentences):
+                if 0 < record["saying"] < len(record["sentences"]):
                     self._starts.append(start)
                     weights.append(_WEIGHTS.get(record["source"], 1.0))
-                elif sentences and not saying and record["source"] == "trivia":
+                elif record["sentences"] and not record["saying"] and record["source"] == "trivia":
                     self._unsaid.append(start)
                 start += len(line)
         if not weights:

@@ -40,12 +40,12 @@ def passage(number: int, text: str) -> dict[str, str]:
 
 def write_questions(path: Path) -> Path:
     records = [
-        {"source": "squad", "question": f"Who built tower {n}?", "answers": [f"Mason {n}"],
+        {"source": "squad", "question": f"Who built tower {n}?", "answers": [f"Mason {n}"], "saying": 2,
          "sentences": [passage(n + 1, f"Tower {n + 1} is old."), passage(n + 2, f"Mason {n} was born in Korvin."),
                        passage(n + 3, "Towers are high."), passage(n, f"Tower {n} was built by Mason {n}.")]}
         for n in range(10, 20)
     ]  # fmt: skip
-    records.append({"source": "trivia", "question": "Who?", "answers": ["No one"], "sentences": []})
+    records.append({"source": "trivia", "question": "Who?", "answers": ["No one"], "saying": 0, "sentences": []})
     path.write_text("".join(json.dumps(one) + "\n" for one in records))
     return path
 
@@ -127,6 +127,7 @@ def test_what_no_sentence_answers_teaches_to_decline(tmp_path: Path) -> None:
         "source": "trivia",
         "question": "Who sank?",
         "answers": ["Ben"],
+        "saying": 0,
         "sentences": [passage(1, "It is old.")] * 4,
     }
     path.write_text(path.read_text() + json.dumps(unsaid) + "\n")
@@ -140,7 +141,7 @@ def test_what_no_sentence_answers_teaches_to_decline(tmp_path: Path) -> None:
 def test_a_passage_without_a_heading_is_not_known_by_that(tmp_path: Path) -> None:
     gold = [{"id": "1", "title": "", "text": "Ada."}]
     others = [passage(2, "Ben.")]
-    record = {"source": "tydi", "question": "Who?", "answers": ["Ada"], "sentences": others + gold}
+    record = {"source": "tydi", "question": "Who?", "answers": ["Ada"], "saying": 1, "sentences": others + gold}
     (tmp_path / "questions.jsonl").write_text(json.dumps(record) + "\n")
     lesson = RealQuestions(tmp_path / "questions.jsonl", most=3).lesson(0, answered=True)
     assert [one.heading for one in lesson.passages] == ["", ""]

@@ -124,3 +124,12 @@ def test_a_cloze_question_is_asked_of_its_article_alone(tmp_path: Path) -> None:
     lessons = [questions.lesson(number, answered=True) for number in range(len(questions))]
     assert [(one.question, one.answer) for one in lessons] == [(one["question"], one["answers"][0]) for one in rows]
     assert {passage.heading for one in lessons for passage in one.passages} == {"Korvin"}
+
+
+def test_a_whole_article_is_asked_about_where_that_is_wanted(tmp_path: Path) -> None:
+    folder = tmp_path / "enwiki2015/text/AA"
+    folder.mkdir(parents=True)
+    text = " ".join(f"{sentence[:-1]} of {number}." for number in range(4) for sentence in SENTENCES)
+    (folder / "wiki_00").write_text(f'<doc id="1" url="u" title="Korvin">\nKorvin\n\n{text}\n</doc>\n')
+    asked = [len(list(cloze_questions(tmp_path, Part(Exams()), random.Random(0), whole=one))) for one in (False, True)]
+    assert 0 < asked[0] < asked[1]

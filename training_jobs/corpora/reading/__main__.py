@@ -37,8 +37,8 @@ _SHORTEST_TRIVIA_ANSWER: Final = 3
 """In characters: a shorter one stands in many passages by chance."""
 _QAMR: Final = 0.26
 """Of the questions on single sentences, the share that is asked: there are more than of all other passages."""
-_CLOZE: Final = 9_400
-"""Questions made of sentences of Wikipedia."""
+CLOZE: Final = 9_400
+"""Questions made of sentences of Wikipedia, unless another number is asked for."""
 _FACTS: Final = 85_000
 _HELD_OUT_FACTS: Final = 800
 """Facts drawn, many of them several times."""
@@ -48,8 +48,17 @@ _STATED: Final = 0.12
 """Of the facts, the share that is asked by the beginning of a statement: ``Guernica was made by``."""
 
 
-def make(sources: Path, exams: Exams, out: Path) -> Mapping[str, int]:
+def make(
+    sources: Path, exams: Exams, out: Path, *, made: int = CLOZE, whole_articles: bool = False
+) -> Mapping[str, int]:
     """Write the three files and return how many lines each has.
+
+    Args:
+        sources: a folder with a folder a source.
+        exams: what is left out.
+        out: the folder.
+        made: how many questions are made of sentences of Wikipedia.
+        whole_articles: make them of whole articles, not of their beginnings alone.
 
     Raises:
         OSError: if a source is not there.
@@ -64,8 +73,8 @@ def make(sources: Path, exams: Exams, out: Path) -> Mapping[str, int]:
                 pages.append(_page(numbers[passage.text], passage))
     files = {
         "pages": pages,
-        "questions": list(_questions(sources, Part(exams), numbers)),
-        "held-out": list(_questions(sources, Part(exams, held_out=True), numbers)),
+        "questions": list(_questions(sources, Part(exams), numbers, made, whole_articles)),
+        "held-out": list(_questions(sources, Part(exams, held_out=True), numbers, 0)),
     }
     for name, records in files.items():
         lines = (json.dumps(record, ensure_ascii=False) + "\n" for record in records)
@@ -73,7 +82,9 @@ def make(sources: Path, exams: Exams, out: Path) -> Mapping[str, int]:
     return {name: len(records) for name, records in files.items()}
 
 
-def _questions(sources: Path, part: Part, pages: Mapping[str, str]) -> Iterator[dict[str, Any]]:
+def _questions(
+    sources: Path, part: Part, pages: Mapping[str, str], made: int, whole_articles: bool = False
+) -> Iterator[dict[str, Any]]:
     rng = random.Random(0)
     for passage in passages(sources, part):
         for question, answer in passage.asked:
@@ -88,8 +99,7 @@ def _questions(sources: Path, part: Part, pages: Mapping[str, str]) -> Iterator[
         if fine:
             yield {"source": "trivia", "question": question, "answers": fine}
     yield from _facts(part, rng)
-    if not part.held_out:
-        yield from islice(cloze_questions(sources, part, rng), _CLOZE)
+    yield from islice(cloze_questions(sources, part, rng, whole=whole_articles), made)
 
 
 def _facts(part: Part, rng: random.Random) -> Iterator[dict[str, Any]]:
@@ -149,9 +159,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--exams", type=Path, required=True, help="folder of the benchmarks, whose questions are left out"
     )
     parser.add_argument("--out", type=Path, required=True, help="directory to write to")
+    parser.add_argument(
+        "--cloze", type=int, default=CLOZE, metavar="N", help="questions made of sentences of Wikipedia (%(default)s)"
+    )
+    parser.add_argument(
+        "--whole-articles", action="store_true", help="make them of whole articles, some 300,000, not of beginnings"
+    )
     options = parser.parse_args(arguments)
+    if options.cloze < 0:
+        parser.error(f"--cloze must be at least 0, not {options.cloze}")
     try:
-        counts = make(options.sources, Exams.read(options.exams), options.out)
+        counts = make(
+            options.sources, Exams.read(options.exams), options.out, made=options.cloze,
+            whole_articles=options.whole_articles,
+        )  # fmt: skip
     except OSError as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
     print(json.dumps(counts))

@@ -27,34 +27,40 @@ _NOT_ASKED: Final = re.compile(r"[\"“”();:]")
 _PARAGRAPH: Final = 25
 """Words of the shortest paragraph that is read."""
 _SENTENCES: Final = range(5, 15)
-"""Of an article's beginning: with fewer it is not asked about, more are not read."""
+"""Of a stretch of an article: with fewer it is not asked about, more are not read together."""
 _WORDS: Final = range(6, 45)
 """Of a sentence."""
 _EACH: Final = 4
-"""Questions on one article, at most."""
+"""Questions on one stretch, at most."""
 
 
-def cloze_questions(sources: Path, part: Part, rng: random.Random) -> Iterator[dict[str, Any]]:
+def cloze_questions(sources: Path, part: Part, rng: random.Random, *, whole: bool = False) -> Iterator[dict[str, Any]]:
     """Questions on articles of English Wikipedia that share nothing with the exams, each with the ``title`` and the
-    ``text`` to read: the article's beginning without the other sentences that say the answer, since to find it there
-    is not what is asked. The text is of no ``page``."""
+    ``text`` to read: a stretch of the article, its beginning unless the ``whole`` is asked about, without the other
+    sentences that say the answer, since to find it there is not what is asked. The text is of no ``page``."""
     for title, article in articles(sources, rng):
+        if not part.has("article", title):
+            continue
         paragraphs = [one for one in article.split("\n") if len(one.split()) > _PARAGRAPH and "<" not in one]
-        fine = (one for one in SENTENCE.split(" ".join(paragraphs)) if len(one.split()) in _WORDS)
-        sentences = list(islice(fine, _SENTENCES[-1]))
-        if len(sentences) not in _SENTENCES or not part.has("article", title):
+        fine = iter([one for one in SENTENCE.split(" ".join(paragraphs)) if len(one.split()) in _WORDS])
+        while len(sentences := list(islice(fine, _SENTENCES[-1]))) in _SENTENCES:
+            if not part.exams.overlaps(" ".join(sentences), 3):
+                yield from _on(title, sentences, part, rng)
+            if not whole:
+                break
+
+
+def _on(title: str, sentences: Sequence[str], part: Part, rng: random.Random) -> Iterator[dict[str, Any]]:
+    """Questions on one stretch."""
+    for sentence in rng.sample(sentences, _EACH):
+        if (asked := cloze(sentence, rng)) is None:
             continue
-        if part.exams.overlaps(" ".join(sentences), 3):
-            continue
-        for sentence in rng.sample(sentences, _EACH):
-            if (asked := cloze(sentence, rng)) is None:
-                continue
-            question, answer = asked
-            said = whole_words(answer)
-            if not said.search(question) and not part.exams.asks(question):
-                text = " ".join(one for one in sentences if one == sentence or not said.search(one))
-                place = {"title": title, "text": text, "page": ""}
-                yield {"source": "cloze", "question": question, "answers": [answer], **place}
+        question, answer = asked
+        said = whole_words(answer)
+        if not said.search(question) and not part.exams.asks(question):
+            text = " ".join(one for one in sentences if one == sentence or not said.search(one))
+            place = {"title": title, "text": text, "page": ""}
+            yield {"source": "cloze", "question": question, "answers": [answer], **place}
 
 
 def cloze(sentence: str, rng: random.Random) -> tuple[str, str] | None:

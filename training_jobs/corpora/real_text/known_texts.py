@@ -29,7 +29,7 @@ _EMPHASIS: Final = 8
 _PIECES: Final = ((1, 2), (70, 30))
 _CUT_SHARE: Final = 0.4
 """Of the problems, those from GSM8K's; most others are made from patterns."""
-_BARE_SHARE: Final = 0.4
+_BARE_SHARE: Final = 0.5
 _ASKED_SHARE: Final = 0.5
 """Of the passages, those of which the question itself and its answer are the text: what is asked is then in the text,
 to be copied into the call."""

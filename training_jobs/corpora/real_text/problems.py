@@ -33,8 +33,10 @@ _SENTENCE_END: Final = re.compile(r"(?<=[.!?])\s+")
 _STOP: Final = re.compile(r"([.,?])(?= |$)")
 _BEGINNING: Final = re.compile(r"(?:^|[.?!] )[a-z]")
 _BESIDE_SHARE: Final = 0.3
-_STEPPED_SHARE: Final = 0.5
+_STEPPED_SHARE: Final = 0.65
 """Of the bare calculations, those of more than two numbers or with a known one, such as the minutes of an hour."""
+_SMALLEST_SHARE: Final = 25
+"""So many times a part of a whole is at most in it."""
 _PRICED_SHARE: Final = 0.4
 """Of the amounts of money, those with cents."""
 _WHOLE_SHARE: Final = 0.8
@@ -160,12 +162,15 @@ def _several(rng: random.Random, steps: str) -> dict[str, str]:
 
 
 def stepped(rng: random.Random, patterns: Sequence[Mapping[str, Any]]) -> Problem:
-    """A calculation as people write it, by one of the patterns, whose ``sum`` may have several steps."""
-    pattern = rng.choice(patterns)
+    """A calculation as people write it, by one of the patterns, whose ``sum`` may have several steps; one with a
+    ``weight`` is drawn so many times as often."""
+    [pattern] = rng.choices(patterns, [one.get("weight", 1) for one in patterns])
     steps, text = pattern["sum"], rng.choice(pattern["text"])
     numbers = {name: rng.randint(2, rng.choice((20, 100, 1_000, 10_000))) for name in "abc"}
-    if "a - b" in steps or "b / a" in steps:
+    if "a - b" in steps:
         numbers["a"], numbers["b"] = max(numbers["a"], numbers["b"]), min(numbers["a"], numbers["b"])
+    if "b / a" in steps:  # people name shares of some size
+        numbers["b"] = rng.randint(1 + numbers["a"] // _SMALLEST_SHARE, numbers["a"])
     if steps == "a / b" and rng.random() < _WHOLE_SHARE:
         numbers["b"] = rng.randint(2, rng.choice((12, 60)))
         numbers["a"] *= numbers["b"]
