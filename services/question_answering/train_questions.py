@@ -20,9 +20,9 @@ _TOGETHER: Final = 64
 """Questions that are searched for at once."""
 _KEPT: Final = 16
 """Sentences of a question that are kept, more than are read: those that say the answer are left out at times."""
-_WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "facts": 4.0, "qamr": 0.7, "cloze": 0.5}
+_WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "facts": 4.0, "qamr": 0.7}
 """How often a source's questions are drawn, against one another and those of other sources: most, what is asked as
-visitors ask; least, what has a machine's wording, or was made by rule."""
+visitors ask; least, what has a machine's wording."""
 _UNSAID: Final = 0.4
 """Of the lessons that do not say the answer, the share whose question was never answered by what was found."""
 
@@ -113,7 +113,7 @@ class RealQuestions:
 
     Raises:
         OSError: it cannot be read.
-        ValueError: it holds no question.
+        ValueError: it holds no question, or an earlier version wrote it.
     """
 
     def __init__(self, path: Path, *, most: int) -> None:
@@ -124,6 +124,8 @@ class RealQuestions:
             start = 0
             for line in lines:
                 record = json.loads(line)
+                if "saying" not in record:
+                    raise ValueError(f"{path} was written by an earlier version: remove it, to be written anew")
                 if 0 < record["saying"] < len(record["sentences"]):
                     self._starts.append(start)
                     weights.append(_WEIGHTS.get(record["source"], 1.0))

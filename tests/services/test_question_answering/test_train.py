@@ -138,6 +138,13 @@ def test_what_no_sentence_answers_teaches_to_decline(tmp_path: Path) -> None:
     assert {(one.answer, len(one.passages)) for one in drawn} == {("", 3)}
 
 
+def test_questions_of_an_earlier_version_are_named(tmp_path: Path) -> None:
+    path = write_questions(tmp_path / "questions.jsonl")
+    path.write_text(path.read_text().replace('"saying": 2, ', ""))
+    with pytest.raises(ValueError, match=r"questions\.jsonl was written by an earlier version: remove it"):
+        RealQuestions(path, most=3)
+
+
 def test_a_passage_without_a_heading_is_not_known_by_that(tmp_path: Path) -> None:
     gold = [{"id": "1", "title": "", "text": "Ada."}]
     others = [passage(2, "Ben.")]

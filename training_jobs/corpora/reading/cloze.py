@@ -42,7 +42,7 @@ def cloze_questions(sources: Path, part: Part, rng: random.Random, *, whole: boo
         if not part.has("article", title):
             continue
         paragraphs = [one for one in article.split("\n") if len(one.split()) > _PARAGRAPH and "<" not in one]
-        fine = iter([one for one in SENTENCE.split(" ".join(paragraphs)) if len(one.split()) in _WORDS])
+        fine = (one for one in SENTENCE.split(" ".join(paragraphs)) if len(one.split()) in _WORDS)
         while len(sentences := list(islice(fine, _SENTENCES[-1]))) in _SENTENCES:
             if not part.exams.overlaps(" ".join(sentences), 3):
                 yield from _on(title, sentences, part, rng)
