@@ -1,18 +1,22 @@
-"""One model's training: seeded steps, a log of losses, checkpoints from which a killed run goes on."""
+"""One model's training: seeded steps, a log of losses, checkpoints from which a killed run goes on; batches made ahead
+of it."""
 
 from __future__ import annotations
 
 import json
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from toolformer.model_files.whole import whole
 
+BatchT = TypeVar("BatchT")
 _STATE: Final = "state.pt"
 _LOG: Final = "loss.jsonl"
 
@@ -101,3 +105,12 @@ class TrainingRun:
             self.more = state
         kept = log.read_text().splitlines(keepends=True)[: self.step] if log.exists() else []
         log.write_text("".join(kept))
+
+
+def ahead(batches: Iterator[BatchT], most: int) -> Iterator[BatchT]:
+    """The same batches, without end, made in a thread of their own, at most so many before they are asked for."""
+    with ThreadPoolExecutor(1) as thread:
+        waiting = deque(thread.submit(next, batches) for _ in range(most))
+        while True:
+            waiting.append(thread.submit(next, batches))
+            yield waiting.popleft().result()

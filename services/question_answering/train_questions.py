@@ -20,7 +20,7 @@ _TOGETHER: Final = 64
 """Questions that are searched for at once."""
 _KEPT: Final = 16
 """Sentences of a question that are kept, more than are read: those that say the answer are left out at times."""
-_WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "facts": 4.0, "qamr": 0.7}
+_WEIGHTS: Final = {"squad": 3.0, "tydi": 4.0, "trivia": 2.0, "facts": 4.0, "qamr": 0.7, "cloze": 0.4}
 """How often a source's questions are drawn, against one another and those of other sources: most, what is asked as
 visitors ask; least, what has a machine's wording."""
 _UNSAID: Final = 0.4

@@ -42,8 +42,9 @@ NONSENSE_DECLINED: Final = 0.85
 
 
 def train(
-    run: Path, out: Path, recipe: TranslationRecipe, *, pairs: Path, language_id: Path, start: Path | None = None
-) -> None:
+    run: Path, out: Path, recipe: TranslationRecipe, *, pairs: Path, language_id: Path, start: Path | None = None,
+    seconds: float | None = None, device: str = "cpu",
+) -> None:  # fmt: skip
     """Makes the model.
 
     Args:
@@ -53,6 +54,8 @@ def train(
         pairs: what `train_pairs.py` wrote.
         language_id: a finished fastText classifier, which the folder gets a copy of.
         start: a checkpoint with its tokenizer, to be trained further.
+        seconds: the training ends after this time, if its steps are not done before.
+        device: where it computes, as torch names it.
 
     Raises:
         ValueError: `run` was made with another recipe.
@@ -70,7 +73,8 @@ def train(
     tokenizer = Tokenizer.from_file(str(checkpoint / TOKENIZER_NAME))
     exam = Exam(tokenizer, held_out)
     pools = PairPools(recipe, tokenizer, real)
-    save_checkpoint(train_model(recipe, tokenizer, run, pools, start=start, examine=exam), checkpoint)
+    trained = train_model(recipe, tokenizer, run, pools, start=start, seconds=seconds, device=device, examine=exam)
+    save_checkpoint(trained, checkpoint)
 
     converted = run / "converted"
     shutil.rmtree(converted, ignore_errors=True)
@@ -114,14 +118,23 @@ def main(arguments: Sequence[str] | None = None) -> None:
         help="of the pairs drawn, the share of short sentences and frequent words (%(default)s)",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=TranslationRecipe().seed, help="default: %(default)s")
+    parser.add_argument(
+        "--encoder-layers", type=int, default=TranslationRecipe().encoder_layers, help="default: %(default)s"
+    )
+    parser.add_argument(
+        "--batch-tokens", type=int, default=TranslationRecipe().batch_tokens, help="of a step (%(default)s)"
+    )
+    parser.add_argument("--seconds", type=float, help="end after this time, in which the learning rate falls")
+    parser.add_argument("--device", default="cpu", help="where to train, as torch names it (%(default)s)")
     parser.add_argument("--threads", type=int, default=0, help="cores to use; 0 for all")
     options = parser.parse_args(arguments)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     if options.threads:
         torch.set_num_threads(options.threads)
     recipe = TranslationRecipe(
-        steps=options.steps, seed=options.seed, rate=options.rate, short_share=options.short_share
-    )
+        steps=options.steps, seed=options.seed, rate=options.rate, short_share=options.short_share,
+        encoder_layers=options.encoder_layers, batch_tokens=options.batch_tokens,
+    )  # fmt: skip
     try:
         train(
             options.run,
@@ -130,6 +143,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             pairs=options.pairs,
             language_id=options.language_id,
             start=options.start,
+            seconds=options.seconds,
+            device=options.device,
         )
     except (ValueError, ConversionError, OSError) as error:
         sys.exit(f"train: {error}")

@@ -6,7 +6,8 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -17,10 +18,23 @@ from services.translation.scripts import main_script
 from services.translation.train_sources import Pair
 
 _LEMMA: Final = re.compile(r"[a-z]{3}:lemma")
+_WORD: Final = re.compile(r"\w+")
 _NO_WORD: Final = re.compile(r"[\s_.]")
 """Of what is several words, or an abbreviation."""
 _MOST_SENSES: Final = 30
 """A word in more synsets than this is a light verb, whose English is any of a hundred."""
+
+_ARTICLES: Final[Mapping[str, Mapping[str, str]]] = {
+    "deu_Latn": {"der": "der", "die": "die", "das": "das", "eine": "die"},
+    "fra_Latn": {"le": "le", "un": "le", "la": "la", "une": "la"},
+    "ita_Latn": {"il": "il", "lo": "lo", "la": "la", "una": "la"},
+    "nld_Latn": {"de": "de", "het": "het"},
+    "por_Latn": {"o": "o", "um": "o", "a": "a", "uma": "a"},
+    "spa_Latn": {"el": "el", "un": "el", "la": "la", "una": "la"},
+}
+"""For the articles that show a word's gender, the definite one."""
+_OFTEN: Final = 2
+"""So many times a word stands behind its article at least, or it may be no noun."""
 
 
 def dictionary(omw: Path, english_wordnet: Path, frequency: Mapping[str, int]) -> Iterator[Pair]:
@@ -51,6 +65,21 @@ def dictionary(omw: Path, english_wordnet: Path, frequency: Mapping[str, int]) -
             code = parse_language(language, script := main_script(word))
             if fits and code is not None and code.endswith(f"_{script}"):
                 yield Pair("word", code, word, max(fits)[1])
+
+
+def with_articles(words: Iterable[Pair], sentences: Iterable[Pair]) -> Iterator[Pair]:
+    """The ``words`` that stand behind an article in the ``sentences`` of their language, each with its most frequent
+    one, as one asks for a word (*la tortuga*, "the turtle")."""
+    behind: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for pair in sentences:
+        if articles := _ARTICLES.get(pair.language):
+            for first, second in pairwise(_WORD.findall(pair.text)):
+                if definite := articles.get(first.lower()):
+                    behind[pair.language, second][definite] += 1
+    for word in words:
+        for article, count in behind.get((word.language, word.text), Counter[str]()).most_common(1):
+            if count >= _OFTEN:
+                yield Pair("word", word.language, f"{article} {word.text}", f"the {word.english}")
 
 
 def _english_by_synset(omw: Path, english_wordnet: Path) -> dict[str, list[str]]:

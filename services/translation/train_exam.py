@@ -45,7 +45,7 @@ class Exam:
         texts: list[str] = []
         for start in range(0, len(pairs), _BATCH):
             rows = [encode(self._tokenizer, pair.language, pair.text) for pair in pairs[start : start + _BATCH]]
-            inputs = padded(rows, PAD)
+            inputs = padded(rows, PAD).to(model.device)
             made = model.generate(
                 inputs,
                 attention_mask=(inputs != PAD).long(),

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import itertools
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, cast
 
 import torch
 from tokenizers import Tokenizer
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import GenerationConfig, M2M100Config, M2M100ForConditionalGeneration
 
 from language_model.head_loss import head_loss
 from language_model.optimizers import Optimizing, optimizers
 from language_model.short_rows import attention_for
-from language_model.training_run import TrainingRun
+from language_model.training_run import TrainingRun, ahead
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,11 @@ EOS: Final = 2
 _NOT_A_LABEL: Final = -100
 _LATER: Final = ("steps", "cooldown_steps")
 """What of a recipe may be changed while it runs: how long it is."""
+_WARMUP_BY_CLOCK: Final = 0.02
+_COOLDOWN_BY_CLOCK: Final = 0.5
+"""Shares of the time of a run that ends by the clock in which the rate rises, and falls."""
+_AHEAD: Final = 8
+"""Batches that are made while a GPU computes."""
 
 Row = tuple[Sequence[int], Sequence[int]]
 """The tokens of a source and of its English, in NLLB's form."""
@@ -84,6 +90,10 @@ class TranslationRecipe:
         a line, so that a run's end may be chosen while it runs."""
         return self.rate * min(1.0, (step + 1) / self.warmup_steps, (self.steps - step) / self.cooldown_steps)
 
+    def rate_by_clock(self, share: float) -> float:
+        """The same of a run that ends by the clock, after this ``share`` of its time."""
+        return self.rate * max(0.0, min(1.0, share / _WARMUP_BY_CLOCK, (1 - share) / _COOLDOWN_BY_CLOCK))
+
 
 def new_model(recipe: TranslationRecipe, tokenizer: Tokenizer) -> M2M100ForConditionalGeneration:
     """A model with random weights from the recipe's seed."""
@@ -120,6 +130,8 @@ def train_model(
     *,
     start: Path | None = None,
     stop_after: int | None = None,
+    seconds: float | None = None,
+    device: str = "cpu",
     checkpoint_seconds: float = 300.0,
     examine: Callable[[M2M100ForConditionalGeneration], str] | None = None,
     examine_every: int = 2_000,
@@ -134,31 +146,46 @@ def train_model(
         pools: where batches come from.
         start: the checkpoint of a model with this tokenizer, to be trained further; by default the weights are random.
         stop_after: ends the run early, after that many of its steps.
+        seconds: ends the run after this time, in which the rate rises and falls, if its steps are not done before.
+        device: where it computes, as torch names it.
         checkpoint_seconds: how long the run goes between two checkpoints.
         examine: what the log says of the model every `examine_every` steps and at the end.
         examine_every: see `examine`.
 
     Raises:
-        ValueError: `run` holds a checkpoint of another recipe.
+        ValueError: `run` holds a checkpoint of another recipe, or any and is to end by the clock.
     """
-    model = new_model(recipe, tokenizer).train()
+    model = new_model(recipe, tokenizer)
     if start is not None:
         model.load_state_dict(M2M100ForConditionalGeneration.from_pretrained(start).state_dict())
+    where = torch.device(device)
+    cast(nn.Module, model).to(where).train()
+    began = saved = time.perf_counter()
+
+    def share() -> float:
+        return (time.perf_counter() - began) / (seconds or math.inf)
+
+    def rate(step: int) -> float:
+        return recipe.rate_at(step) if seconds is None else recipe.rate_by_clock(share())
+
     changing = optimizers(model, recipe.optimizer, betas=(0.9, 0.98), weight_decay=0.01)
-    training = TrainingRun(run, model, changing, recipe, rate=recipe.rate_at, clip=recipe.clip, length=_LATER)
+    training = TrainingRun(run, model, changing, recipe, rate=rate, clip=recipe.clip, length=_LATER)
+    if seconds is not None and training.step:
+        raise ValueError(f"a run that ends by the clock is run at one go, and {run} holds one: name another folder")
     last = recipe.steps if stop_after is None else min(stop_after, recipe.steps)
     batches = _from(pools, training.more.get("place", (0, 0)))
-    began = saved = time.perf_counter()
+    if where.type == "cuda":
+        batches = ahead(batches, _AHEAD)
     tokens, losses = 0, list[float]()
 
     def loss_of(step: int) -> Tensor:
         nonlocal tokens
         torch.manual_seed(hash((recipe.seed, step)))
-        training.more["place"], batch = next(batches)
-        tokens += sum(len(source) + len(target) for source, target in batch)
-        autocast = torch.autocast("cpu", torch.bfloat16, enabled=recipe.precision == "bfloat16")
-        with autocast, attention_for(model.device, recipe.positions):
-            return _loss(model, _tensors(batch), recipe.label_smoothing)
+        training.more["place"], count, batch = next(batches)
+        tokens += count
+        autocast = torch.autocast(where.type, torch.bfloat16, enabled=recipe.precision == "bfloat16")
+        with autocast, attention_for(where, recipe.positions):
+            return _loss(model, {name: one.to(where) for name, one in batch.items()}, recipe.label_smoothing)
 
     for loss in training.steps(last, loss_of):
         step = training.step
@@ -168,13 +195,16 @@ def train_model(
             speed = tokens / (time.perf_counter() - began)
             logger.info("step %d of %d: loss %.4f, %.0f tokens/s", step, recipe.steps, fmean(losses), speed)
             losses.clear()
-        if step == last or time.perf_counter() - saved > checkpoint_seconds:
+        done = step == last or share() >= 1
+        if done or time.perf_counter() - saved > checkpoint_seconds:
             training.save()
             saved = time.perf_counter()
-        if examine is not None and (step == last or step % examine_every == 0):
+        if examine is not None and (done or step % examine_every == 0):
             logger.info("step %d: %s", step, examine(model.eval()))
             model.train()
-    return model.eval()
+        if done:
+            break
+    return cast(nn.Module, model).cpu().eval()
 
 
 def save_checkpoint(model: M2M100ForConditionalGeneration, folder: Path) -> None:
@@ -197,13 +227,14 @@ def encode(tokenizer: Tokenizer, language: str, text: str) -> list[int]:
     return [token, *tokenizer.encode(text, add_special_tokens=False).ids, EOS]
 
 
-def _from(pools: Pools, place: tuple[int, int]) -> Iterator[tuple[tuple[int, int], list[Row]]]:
-    """The batches from a pool's n-th on, each with the place behind it."""
+def _from(pools: Pools, place: tuple[int, int]) -> Iterator[tuple[tuple[int, int], int, dict[str, Tensor]]]:
+    """The batches from a pool's n-th on, each with the place behind it and the number of its tokens."""
     first, number = place
     for pool in itertools.count(first):
         batches = pools.batches(pool)
         for index in range(number if pool == first else 0, len(batches)):
-            yield (pool, index + 1), batches[index]
+            count = sum(len(source) + len(target) for source, target in batches[index])
+            yield (pool, index + 1), count, _tensors(batches[index])
 
 
 def _tensors(batch: Sequence[Row]) -> dict[str, Tensor]:

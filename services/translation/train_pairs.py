@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Final
 
 from demo_world.splits import is_held_out, stable_hash
-from services.translation.train_dictionary import dictionary
+from services.translation.train_dictionary import dictionary, with_articles
 from services.translation.train_sources import SOURCES, Kind, Pair, xquad
 
 logger = logging.getLogger(__name__)
@@ -94,6 +94,7 @@ def prepare(real: Path, keep_out: Path, lama: Path) -> Pairs:
 
     frequency = Counter(word for pair in train for word in _ENGLISH_WORD.findall(pair.english))
     words = _some("dictionary", dictionary(real / "omw", real / "open_english_wordnet", frequency), real / "omw")
+    words += with_articles(words, train)
     train += [pair for pair in map(_cleaned, words) if key(pair.text) and (_group(pair), key(pair.text)) not in asked]
     return Pairs(train, exam)
 

@@ -23,9 +23,10 @@ from language_model import checkpoint
 from language_model.config import GPTJConfig
 from language_model.gptj import GPTJ
 from language_model.token_file import Tokens
+from language_model.training_run import ahead
 from training_jobs.pretrain import loop
 from training_jobs.pretrain.loop import Precision, PretrainRecipe, batch_loss, main, pretrain
-from training_jobs.pretrain.rows import LATE, Batch, ahead, batches_from, epoch_batches, make_batch
+from training_jobs.pretrain.rows import LATE, Batch, batches_from, epoch_batches, make_batch
 from training_jobs.pretrain.tokenizer import save_tokenizer, train_tokenizer
 
 TINY = PretrainRecipe(

@@ -36,8 +36,8 @@ from language_model.head_loss import head_loss
 from language_model.optimizers import Optimizing, optimizers
 from language_model.token_file import Tokens
 from language_model.tokenizer import ByteLevelTokenizer
-from language_model.training_run import TrainingRun
-from training_jobs.pretrain.rows import LATE, Batch, ahead, batches_from, batches_until
+from language_model.training_run import TrainingRun, ahead
+from training_jobs.pretrain.rows import LATE, Batch, batches_from, batches_until
 from training_jobs.runner.progress import StageProgress
 from training_jobs.settings import add_settings, read_settings, setting
 

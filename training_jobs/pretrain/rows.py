@@ -7,9 +7,7 @@ a batch, which keeps padding to a few percent. The order is a pure function of s
 from __future__ import annotations
 
 import random
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice, takewhile
 from pathlib import Path
@@ -109,15 +107,6 @@ def batches_until(
     shape = {"batch_tokens": batch_tokens, "max_length": max_length, "seed": seed}
     yield from takewhile(lambda _: not over(), _batches_of(tokens, 0, **shape))
     yield from _batches_of(late, 0, **shape)
-
-
-def ahead(batches: Iterator[Batch], most: int) -> Iterator[Batch]:
-    """The same batches, without end, made in a thread of their own, at most so many before they are asked for."""
-    with ThreadPoolExecutor(1) as thread:
-        waiting = deque(thread.submit(next, batches) for _ in range(most))
-        while True:
-            waiting.append(thread.submit(next, batches))
-            yield waiting.popleft().result()
 
 
 def _batches_of(tokens: Tokens, step: int, *, batch_tokens: int, max_length: int, seed: int) -> Iterator[Batch]:

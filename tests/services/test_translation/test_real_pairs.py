@@ -10,11 +10,12 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from services.translation.train_dictionary import with_articles
 from services.translation.train_exam import Exam
 from services.translation.train_model import TranslationRecipe, train_model
 from services.translation.train_pairs import Pairs, key, main, prepare, read, write
 from services.translation.train_pools import PairPools
-from services.translation.train_sources import Pair
+from services.translation.train_sources import Kind, Pair
 from services.translation.train_tokenizer import train_tokenizer
 
 WORDS = "one two three four five six seven eight nine ten".split()  # noqa: SIM905
@@ -133,6 +134,28 @@ def test_the_rate_falls_at_the_end_that_was_chosen() -> None:
     short, long = replace(recipe(), steps=100), replace(recipe(), steps=200)
     assert short.rate_at(50) == long.rate_at(50) == long.rate_at(150) > long.rate_at(199) > long.rate_at(200) == 0
     assert short.rate_at(100) == 0
+
+
+def test_the_rate_of_a_run_by_the_clock_rises_and_falls() -> None:
+    rates = [TranslationRecipe(rate=1.0).rate_by_clock(share) for share in (0, 0.01, 0.02, 0.5, 0.75, 1, 1.1)]
+    assert rates == [0, 0.5, 1, 1, 0.5, 0, 0]
+
+
+def test_a_word_is_also_learned_with_the_article_of_its_sentences() -> None:
+    def pair(kind: Kind, language: str, text: str, english: str) -> Pair:
+        return Pair(kind, language, text, english)
+
+    words = [
+        pair("word", "spa_Latn", "tortuga", "turtle"), pair("word", "spa_Latn", "ver", "see"),
+        pair("word", "fra_Latn", "tortuga", "turtle"), pair("word", "spa_Latn", "sol", "sun"),
+    ]  # fmt: skip
+    sentences = [
+        pair("sentence", "spa_Latn", text, "")
+        for text in ("Una tortuga nada.", "Veo la tortuga.", "El sol.", "Quiero ver el sol, la ver")
+    ]
+    assert list(with_articles(words, sentences)) == [
+        pair("word", "spa_Latn", "la tortuga", "the turtle"), pair("word", "spa_Latn", "el sol", "the sun"),
+    ]  # fmt: skip
 
 
 def test_a_run_that_was_broken_off_ends_as_if_it_had_not_been(

@@ -101,6 +101,14 @@ def test_a_run_of_another_recipe_is_not_gone_on_with(tokenizer: Tokenizer, tmp_p
         train_model(replace(RECIPE, seed=1), tokenizer, tmp_path, drawn)
 
 
+def test_a_run_ends_by_the_clock_and_is_not_gone_on_with(tokenizer: Tokenizer, tmp_path: Path) -> None:
+    drawn, endless = pools(RECIPE, tokenizer), replace(RECIPE, steps=1_000_000)
+    train_model(endless, tokenizer, tmp_path, drawn, seconds=0.01)
+    assert len((tmp_path / "loss.jsonl").read_text().splitlines()) == 1
+    with pytest.raises(ValueError, match="by the clock"):
+        train_model(endless, tokenizer, tmp_path, drawn, seconds=0.01)
+
+
 @pytest.mark.slow
 def test_the_loss_falls_and_the_model_serves(
     tokenizer: Tokenizer, tmp_path: Path, language_id: Path, caplog: pytest.LogCaptureFixture
