@@ -124,6 +124,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--batch-tokens", type=int, default=TranslationRecipe().batch_tokens, help="of a step (%(default)s)"
     )
+    parser.add_argument("--dropout", type=float, default=TranslationRecipe().dropout, help="default: %(default)s")
     parser.add_argument("--seconds", type=float, help="end after this time, in which the learning rate falls")
     parser.add_argument("--device", default="cpu", help="where to train, as torch names it (%(default)s)")
     parser.add_argument("--threads", type=int, default=0, help="cores to use; 0 for all")
@@ -133,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         torch.set_num_threads(options.threads)
     recipe = TranslationRecipe(
         steps=options.steps, seed=options.seed, rate=options.rate, short_share=options.short_share,
-        encoder_layers=options.encoder_layers, batch_tokens=options.batch_tokens,
+        encoder_layers=options.encoder_layers, batch_tokens=options.batch_tokens, dropout=options.dropout,
     )  # fmt: skip
     try:
         train(

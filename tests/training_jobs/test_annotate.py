@@ -97,6 +97,8 @@ def test_a_position_is_the_same_place_in_tokens_and_in_characters(text: str, roo
         ("A dozen boxes of seventeen are", "12 * 17", False, True),
         ("What is 15% of 80?", "80 * 15 / 100", False, True),
         ("Fourteen weeks have", "14 * 7", False, True),
+        ("Out of 1,400 guests, 400 (or", "400 / 1400 * 100", False, True),
+        ("Out of 1,400 guests, 400, or", "400 / 1400 * 100", False, False),
         ("In March it cost", "12 * 17", False, False),
         ("In Rome", "What is Rome?", False, True),
         ("In 1900", "What came after 1901?", False, False),

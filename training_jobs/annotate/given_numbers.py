@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 _NUMBER: Final = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
-_WORD: Final = re.compile(r"[a-z]+|%")
+_WORD: Final = re.compile(r"[a-z]+|[%(]")
 _NAME: Final = re.compile(r"[^\W\d_]{2,}")
 
 
