@@ -32,7 +32,7 @@ def identifier(language_id: Path) -> LanguageIdentifier:
 
 def test_it_is_small_and_whole() -> None:
     assert {*LANGUAGES, "hin_Deva", "vie_Latn", "zho_Hant"} == set(read_manifest(BUNDLED).source_languages)
-    assert sum(path.stat().st_size for path in BUNDLED.iterdir()) < 12_000_000
+    assert sum(path.stat().st_size for path in BUNDLED.iterdir()) < 15_000_000
     assert (BUNDLED / LANGUAGE_ID_NAME).stat().st_size < 2_000_000
 
 
