@@ -22,7 +22,8 @@ def test_attention_by_bands_is_attention(tokens: int) -> None:
         strict=True,
     )
     for one, other in pairs:
-        assert torch.linalg.vector_norm(one.float() - other) <= 0.01 * torch.linalg.vector_norm(other)
+        # Of one token the gradients of queries and keys are nothing, but for torch's rounding.
+        assert torch.linalg.vector_norm(one.float() - other) <= 0.01 * torch.linalg.vector_norm(other) + 1e-5
 
 
 def test_without_autocast_it_is_torchs_own() -> None:
