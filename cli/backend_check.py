@@ -1,4 +1,4 @@
-"""What ``toolformer doctor`` says of the model server that the gateway uses."""
+"""What ``toolformer doctor`` reports about the model server that the gateway uses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ _ASK_SECONDS: Final = 2.0
 _ASKED: Final = {"openai": "/v1/models", "tgi": "/info"}
 """What each kind of server answers without work."""
 
-Told = tuple[Literal["ok", "problem"], str, str]
-"""Status, what is, and the remedy."""
+Finding = tuple[Literal["ok", "problem"], str, str]
+"""Status, what was found, and the remedy."""
 
 
 def remote_backend(environ: Mapping[str, str]) -> bool:
@@ -22,7 +22,7 @@ def remote_backend(environ: Mapping[str, str]) -> bool:
     return environ.get(_PREFIX, "local") != "local"
 
 
-def ask_backend(environ: Mapping[str, str]) -> Told:
+def ask_backend(environ: Mapping[str, str]) -> Finding:
     """Whether the server that the variables name is there."""
     kind, url = environ.get(_PREFIX, "local"), environ.get(f"{_PREFIX}_URL", "").rstrip("/").removesuffix("/v1")
     if kind == "local":
@@ -34,7 +34,7 @@ def ask_backend(environ: Mapping[str, str]) -> Told:
     return _answer(f"{url}{_ASKED[kind]}", environ)
 
 
-def _answer(address: str, environ: Mapping[str, str]) -> Told:
+def _answer(address: str, environ: Mapping[str, str]) -> Finding:
     remedy = f"start the model server, or mend {_PREFIX}_URL"
     key, file = environ.get(f"{_PREFIX}_API_KEY"), environ.get(f"{_PREFIX}_API_KEY_FILE")
     try:

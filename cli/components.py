@@ -1,4 +1,4 @@
-"""What ``toolformer up`` starts: the tool services and the gateway, where each listens and how it is told so.
+"""What ``toolformer up`` starts: the tool services and the gateway, and the variables that set where each listens.
 
 Addresses come from the environment (``TOOLFORMER_<SERVICE>_HOST``, ``_PORT``) and, for a tool service, else from the
 packaged registry. The gateway learns where the started services are through ``TOOLFORMER_TOOL_<NAME>_URL``.
@@ -67,8 +67,8 @@ class Component:
         return base_url(self.host, self.port)
 
     @property
-    def tells_url(self) -> dict[str, str]:
-        """Of a tool service: the variable that tells others its URL."""
+    def url_variable(self) -> dict[str, str]:
+        """Of a tool service: the variable that gives others its URL."""
         tool = next(tool for tool, service in SERVICES.items() if service == self.name)
         return {f"TOOLFORMER_TOOL_{tool.upper()}_URL": self.url}
 
@@ -120,7 +120,7 @@ def service_components(
         return components
     # Question answering without a retriever reads what Wikipedia search finds.
     return [
-        replace(one, environment={**one.environment, **search.tells_url}) if one.name == SERVICES["QA"] else one
+        replace(one, environment={**one.environment, **search.url_variable}) if one.name == SERVICES["QA"] else one
         for one in components
     ]
 
@@ -139,28 +139,28 @@ def gateway_component(
     grpc_port: int | None = None,
     model: Path | None = None,
 ) -> Component:
-    """The gateway, told where ``services`` are; ``port``, ``grpc_port`` and ``model`` win over the environment's.
-    Without any gRPC port it serves HTTP alone.
+    """The gateway, with the addresses of ``services``; ``port``, ``grpc_port`` and ``model`` win over the
+    environment's. Without any gRPC port it serves HTTP alone.
 
     Raises:
         CommandError: a variable's value cannot hold.
     """
     host = environ.get("TOOLFORMER_GATEWAY_HOST", "127.0.0.1")
     port = _port_of("TOOLFORMER_GATEWAY_PORT", GATEWAY_PORT, host, environ) if port is None else free_port(port, host)
-    told = {"TOOLFORMER_GATEWAY_HOST": host, "TOOLFORMER_GATEWAY_PORT": str(port)}
-    told["TOOLFORMER_GATEWAY_MAX_REPEATS"] = environ.get("TOOLFORMER_GATEWAY_MAX_REPEATS", "4")
+    variables = {"TOOLFORMER_GATEWAY_HOST": host, "TOOLFORMER_GATEWAY_PORT": str(port)}
+    variables["TOOLFORMER_GATEWAY_MAX_REPEATS"] = environ.get("TOOLFORMER_GATEWAY_MAX_REPEATS", "4")
     if model is not None:
-        told["TOOLFORMER_MODEL"] = str(model.absolute())
+        variables["TOOLFORMER_MODEL"] = str(model.absolute())
     further = {}
     if grpc_port is not None or environ.get(_GRPC_PORT):
         rpc = _port_of(_GRPC_PORT, 0, host, environ) if grpc_port is None else free_port(grpc_port, host)
-        told[_GRPC_PORT] = str(rpc)
+        variables[_GRPC_PORT] = str(rpc)
         further[rpc] = f"--grpc-port or {_GRPC_PORT}"
     for service in services:
-        told |= service.tells_url
-    told["OMP_NUM_THREADS"] = environ.get("OMP_NUM_THREADS", str(min(MAX_THREADS, usable_cpus())))
+        variables |= service.url_variable
+    variables["OMP_NUM_THREADS"] = environ.get("OMP_NUM_THREADS", str(min(MAX_THREADS, usable_cpus())))
     remedy = "--port or TOOLFORMER_GATEWAY_PORT"
-    return Component(GATEWAY, "inference_gateway", host, port, remedy, told, essential=True, further_ports=further)
+    return Component(GATEWAY, "inference_gateway", host, port, remedy, variables, essential=True, further_ports=further)
 
 
 def tools_elsewhere(registry: ToolRegistry, components: Sequence[Component]) -> dict[str, str]:
@@ -203,7 +203,7 @@ def why_not_free(host: str, port: int) -> str | None:
 
 
 def free_port(port: int, host: str) -> int:
-    """``port``, or a free one for 0: the others must be told the number before the server takes it.
+    """``port``, or a free one for 0: the others need the number before the server takes it.
 
     Raises:
         CommandError: there is no such host on this machine.
@@ -276,12 +276,12 @@ def _service_component(tool: Tool, environ: Mapping[str, str]) -> Component:
     address = urlsplit((_packaged().get(tool.name) if tool.name in _packaged() else tool).url)
     host = environ.get(f"{variable}_HOST", address.hostname or "127.0.0.1")
     port = _port_of(f"{variable}_PORT", address.port or 80, host, environ)
-    told = {
+    variables = {
         f"{variable}_HOST": host,
         f"{variable}_PORT": str(port),
         "OMP_NUM_THREADS": environ.get("OMP_NUM_THREADS", "1"),  # The gateway's products need the cores.
     }
-    return Component(service, f"services.{service}", host, port, f"{variable}_PORT", told)
+    return Component(service, f"services.{service}", host, port, f"{variable}_PORT", variables)
 
 
 def _port_of(variable: str, default: int, host: str, environ: Mapping[str, str]) -> int:

@@ -35,15 +35,15 @@ def services_up(
         CommandError: they do not start.
     """
     services = service_components(load_registry(environ), tools, environ)
-    told = {f"TOOLFORMER_{one.name.upper()}_PORT": str(one.port) for one in services}
+    variables = {f"TOOLFORMER_{one.name.upper()}_PORT": str(one.port) for one in services}
     for one in services:
-        told |= one.tells_url
+        variables |= one.url_variable
     if not services:
-        yield told
+        yield variables
         return
     chosen = ",".join(one.name for one in services)  # by name: `up` leaves out what was moved, as these were
-    with _up(["--no-gateway", "--tools", chosen], {**environ, **told}, "the tool services", log):
-        yield told
+    with _up(["--no-gateway", "--tools", chosen], {**environ, **variables}, "the tool services", log):
+        yield variables
 
 
 @contextlib.contextmanager
