@@ -1,7 +1,7 @@
 """The ``toolformer`` command: the one room that knows all the others.
 
 - ``main.py``: the subcommands and their options; imports what a subcommand needs only when it runs
-- ``up.py``: start everything, tell when it is ready, stop everything
+- ``up.py``: start everything, report when it is ready, stop everything
 - ``components.py``: what ``up`` starts: modules, addresses, environments
 - ``supervisor.py``: keeps a component running; ``child.py``: one process; ``tethered.py``: how it dies with its parent
 - ``stack.py``: services or a gateway for as long as another command needs them

@@ -251,7 +251,7 @@ def check_disk(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
 
 
 def check_memory(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]:
-    """Memory that is still to be had."""
+    """Memory that is still available."""
     available = None
     with contextlib.suppress(OSError):
         available = re.search(r"MemAvailable:\s+(\d+) kB", Path("/proc/meminfo").read_text())

@@ -175,7 +175,7 @@ def require_free_ports(components: Sequence[Component]) -> None:
     """Pass if every component can have its port.
 
     Raises:
-        CommandError: a port is in use or cannot be had, or two components want the same one; names all of them.
+        CommandError: a port is in use or not available, or two components want the same one; names all of them.
     """
     problems, owners = [], dict[tuple[str, int], str]()
     for one in components:

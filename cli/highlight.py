@@ -21,7 +21,7 @@ class Span:
 
 
 class CallHighlighter:
-    """Tells calls from plain text; holds back only what may still turn out to be a call.
+    """Separates calls from plain text; holds back only what may still turn out to be a call.
 
     Args:
         names: the tools' names; a bracket before any other word is plain text.

@@ -24,7 +24,7 @@ def services_up(
     tools: Sequence[str] | None, environ: Mapping[str, str], *, log: Path | None = None
 ) -> Iterator[dict[str, str]]:
     """The services of ``tools`` (by default all that nobody moved elsewhere) as processes that end with this one,
-    however it ends. Gives the variables that tell others where they are.
+    however it ends. Gives the variables that hold their addresses.
 
     Args:
         tools: names of tools or services.

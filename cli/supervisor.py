@@ -190,7 +190,7 @@ class Supervisor:
         for run in late:
             self._log(run.get_name(), f"did not stop within {GRACE_SECONDS:g} s: killing it")
         self.kill()
-        # What the runs have raised was for `finished` to tell; here they only have to be over.
+        # `finished` reports what the runs have raised; here they only have to be over.
         await asyncio.gather(*self._runs, return_exceptions=True)
         await self._probe.aclose()
 

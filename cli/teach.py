@@ -350,8 +350,8 @@ def _tool(given: str, out: Path | None, environ: dict[str, str]) -> Tool:
 def _described(url: str, out: Path | None) -> Path:
     """The file with the table that the service at ``url`` gives at ``/tool``."""
     try:
-        told = httpx.get(f"{url.rstrip('/')}/tool", timeout=_SECONDS).raise_for_status().json()
-        tool = Tool.model_validate({name: told[name] for name in told if name in Tool.model_fields} | {"url": url})
+        table = httpx.get(f"{url.rstrip('/')}/tool", timeout=_SECONDS).raise_for_status().json()
+        tool = Tool.model_validate({name: table[name] for name in table if name in Tool.model_fields} | {"url": url})
     except (httpx.HTTPError, ValueError, TypeError) as error:
         raise CommandError(f"{url}/tool: does not describe a tool with task and demonstrations: {error}") from error
     file = (out or _RUNS / tool.name) / "tools.toml"

@@ -68,7 +68,7 @@ async def up(
 
     Args:
         components: what to start.
-        address: what is told to be ready: the gateway's URL.
+        address: what is reported as ready: the gateway's URL.
         sample: stream a completion with a tool call once ready.
         wait_seconds: how long it may take until all are ready.
         elsewhere: tools that are needed too but run somewhere else: names and URLs.

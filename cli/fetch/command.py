@@ -81,7 +81,7 @@ def show_parts(parts: Sequence[Part], *, as_json: bool) -> None:
         table.add_row(part.name, Text(part.purpose), size, decimal(part.disk), Text(part.memory), Text(part.licence))
     console.print(table)
     for part in parts:
-        lines = [("from", origin) for origin in part.origins()] + [("then", told) for told in part.next_commands("DIR")]
+        lines = [("from", origin) for origin in part.origins()] + [("then", line) for line in part.next_commands("DIR")]
         console.print(part.name, style="bold")
         for kind, line in lines:
             console.print(f"    {kind}  {line}", markup=False, soft_wrap=True)

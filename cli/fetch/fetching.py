@@ -56,7 +56,7 @@ def fetch(
         retries: how often what fails is tried again.
 
     Raises:
-        CommandError: a part cannot be had, the disk is too small, or another process fetches into the same folder.
+        CommandError: a part is not available, the disk is too small, or another process fetches into the same folder.
     """
     stop = threading.Event()
     with contextlib.ExitStack() as held, httpx.Client(timeout=TIMEOUT, follow_redirects=True) as client:

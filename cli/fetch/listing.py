@@ -1,4 +1,4 @@
-"""What a part consists of today: each file's address, size and published digest, as the servers tell."""
+"""What a part consists of today: each file's address, size and published digest, as the servers report them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def files_of(
     Raises:
         CommandError: a repository or a file in it is not there, or may not be read.
         TransferError: an address does not answer, or there is nothing.
-        StoppedError: it was told to stop.
+        StoppedError: it was asked to stop.
     """
     files: list[RemoteFile] = []
     revisions: dict[str, str] = {}

@@ -44,7 +44,7 @@ class Manifest(BaseModel):
     files: dict[str, FetchedFile] = Field(default_factory=dict)
 
     def amiss(self, folder: Path, name: str) -> str | None:
-        """What is wrong with a listed file, as far as its size tells; ``None`` if nothing is."""
+        """What is wrong with a listed file, as far as its size shows; ``None`` if nothing is."""
         try:
             size = (folder / name).stat().st_size
         except OSError:

@@ -35,11 +35,11 @@ Answer = TypeVar("Answer")
 
 
 class TransferError(Exception):
-    """The file cannot be had; the message names it, and what to do."""
+    """The file is not available; the message names it, and what to do."""
 
 
 class StoppedError(Exception):
-    """The transfer was told to stop; what has come stays for the next run."""
+    """The transfer was asked to stop; what has come stays for the next run."""
 
 
 class TryAgainError(Exception):
@@ -107,7 +107,7 @@ class Network:
         more than ``have`` counted before is no failure.
 
         Raises:
-            TransferError: it cannot be had; the message begins with what it is ``about``.
+            TransferError: it is not available; the message begins with what it is ``about``.
             StoppedError: ``stop`` was set.
         """
         failures = 0
@@ -160,8 +160,8 @@ class Transfer:
         """Fetch it, again and again if need be.
 
         Raises:
-            TransferError: it cannot be had, or is not what was published.
-            StoppedError: it was told to stop.
+            TransferError: it is not available, or is not what was published.
+            StoppedError: it was asked to stop.
         """
         try:
             return self._network.patiently(self._attempt, self._file.url, self._have)

@@ -97,7 +97,7 @@ def show(steps: Sequence[Step], run: Path, console: Console) -> None:
 
 
 def _require_tools(setting: Setting) -> None:
-    """A name that is no tool's is told before hours of work, not after."""
+    """An unknown tool name is reported before hours of work, not after."""
     registry = load_registry(os.environ)
     thresholds = {"--tau": setting.tau, "--chained-tau": setting.chained_tau}
     named = {option: [one.partition("=")[0] for one in given if "=" in one] for option, given in thresholds.items()}

@@ -15,8 +15,8 @@ Counts = dict[str, Any]
 
 def base_corpus(folder: Path) -> Counts:
     """Documents and tokens, and what became of the texts."""
-    told = read(folder / "manifest.json")
-    return {name: told[name] for name in ("drawn_texts", "documents", "tokens", "learned_tokens", "texts")}
+    manifest = read(folder / "manifest.json")
+    return {name: manifest[name] for name in ("drawn_texts", "documents", "tokens", "learned_tokens", "texts")}
 
 
 def pretraining(model: Path) -> Counts:
@@ -29,7 +29,7 @@ def pretraining(model: Path) -> Counts:
 
 def round_of_calls(folder: RunFolder) -> Counts:
     """Texts asked, calls proposed and kept of each tool, and the texts of C*."""
-    told = read(folder.merged / SUMMARY)
+    summary = read(folder.merged / SUMMARY)
     tools = {
         tool: {
             "texts": one["texts"],
@@ -37,9 +37,9 @@ def round_of_calls(folder: RunFolder) -> Counts:
             "kept": one["verdicts"].get("kept", 0),
             "calls_in_c_star": one["calls of it in C*"],
         }
-        for tool, one in told["tools"].items()
+        for tool, one in summary["tools"].items()
     }
-    return {"texts": told["texts"], "tools": tools}
+    return {"texts": summary["texts"], "tools": tools}
 
 
 def finetuning(texts: Sequence[Path], out: Path) -> Counts:
@@ -59,18 +59,18 @@ def finetuning(texts: Sequence[Path], out: Path) -> Counts:
 
 def evaluation(out: Path) -> Counts:
     """Examples asked, under all conditions; requests that failed."""
-    told = read(out / "results.json")
+    results = read(out / "results.json")
     return {
-        "answers": sum(score["all"]["n"] for score in told["scores"]),
-        "failed": sum(score["failed"] for score in told["scores"]),
-        "texts": {name: loss["texts"] for name, loss in told["perplexity"].items()},
+        "answers": sum(score["all"]["n"] for score in results["scores"]),
+        "failed": sum(score["failed"] for score in results["scores"]),
+        "texts": {name: loss["texts"] for name, loss in results["perplexity"].items()},
     }
 
 
 def read(path: Path) -> Counts:
     """What a step wrote as JSON, such as how many calls are right."""
-    told: Counts = json.loads(path.read_bytes())
-    return told
+    content: Counts = json.loads(path.read_bytes())
+    return content
 
 
 def _lines(path: Path) -> list[bytes]:

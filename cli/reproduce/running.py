@@ -115,7 +115,7 @@ class Runner:
             return process.wait()
 
     def _start_services(self, stack: contextlib.ExitStack) -> bool:
-        """Start them for as long as ``stack`` lasts; whatever runs from now on is told where they are."""
+        """Start them for as long as ``stack`` lasts; later steps find their addresses in the environment."""
         log = self._run / "logs" / "services.log"
         log.parent.mkdir(exist_ok=True)
         self._say(f"tool services: starting; their log: {log}", "bold")

@@ -210,12 +210,12 @@ class Setting:
 
     def as_json(self) -> dict[str, Any]:
         """Plain values; of a folder its place in the project, or else its name."""
-        told = dataclasses.asdict(self)
+        fields = dataclasses.asdict(self)
         for name in _FOLDERS:
-            if (folder := told[name]) is not None:
+            if (folder := fields[name]) is not None:
                 inside = folder.is_relative_to(CHECKOUT)
-                told[name] = folder.relative_to(CHECKOUT).as_posix() if inside else folder.name
-        return told
+                fields[name] = folder.relative_to(CHECKOUT).as_posix() if inside else folder.name
+        return fields
 
 
 _REAL: Final = "real"
@@ -272,13 +272,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         several = get_origin(kind) is tuple
         if several or isinstance(kind, UnionType):
             kind = get_args(kind)[0]
-        values = ", ".join(f"{name} {_told(getattr(setting, one.name))}" for name, setting in SETTINGS.items())
-        told: dict[str, Any] = {"default": argparse.SUPPRESS, "help": f"{meaning} ({values})"}
+        values = ", ".join(f"{name} {_shown(getattr(setting, one.name))}" for name, setting in SETTINGS.items())
+        arguments: dict[str, Any] = {"default": argparse.SUPPRESS, "help": f"{meaning} ({values})"}
         if kind is bool:
-            group.add_argument(_option(one.name), action=argparse.BooleanOptionalAction, **told)
+            group.add_argument(_option(one.name), action=argparse.BooleanOptionalAction, **arguments)
         else:
             group.add_argument(
-                _option(one.name), type=kind, nargs="+" if several else None, metavar=_SHOWN[kind], **told
+                _option(one.name), type=kind, nargs="+" if several else None, metavar=_SHOWN[kind], **arguments
             )
 
 
@@ -301,7 +301,7 @@ def chosen(name: str, options: argparse.Namespace) -> Setting:
     return dataclasses.replace(SETTINGS[name], **given)
 
 
-def _told(value: Any) -> str:
+def _shown(value: Any) -> str:
     if isinstance(value, tuple):
         return " ".join(map(str, value)) or "none"
     if isinstance(value, Path):
