@@ -62,7 +62,7 @@ class ApiKeys:
         """The name of the key that ``presented`` is; ``None`` if it is none."""
         digest = _digest(presented)
         found = None
-        for key in self._keys:  # all of them, so that the time does not tell which one it was
+        for key in self._keys:  # all of them, so that the time does not show which one it was
             if hmac.compare_digest(key.digest, digest):
                 found = key.name
         return found
@@ -102,7 +102,7 @@ class ApiKeys:
         """Read ``file`` if it is not the one that was read before; whether it was."""
         try:
             stat = file.stat()
-            # A secret that is mounted into a container is replaced, not written: its inode tells.
+            # A secret that is mounted into a container is replaced, not written: its inode shows it.
             stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             if stamp == self._seen:
                 return False

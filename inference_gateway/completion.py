@@ -50,7 +50,7 @@ class ToolCaller(Protocol):
 
 class Completer:
     """Completes prompts with tools. ``tracer`` makes the spans of completions and of their tool calls; ``saw_early`` is
-    told of calls that began early."""
+    called with calls that began early."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Completer:
         ``began``."""
         output, error = None, None
         if result.error is not None:
-            error = told_of(result.error)
+            error = client_message(result.error)
         else:
             spliced = splice_result(result.output or "", self.backend.tokenizer, max_tokens=tool.max_result_tokens)
             if spliced is None:
@@ -148,16 +148,16 @@ class Completer:
         return ToolCallRecord(waited.call.tool, waited.call.input, output, error, waited.offset, 1000 * seconds)
 
 
-def told_of(error: ToolError) -> str:
+def client_message(error: ToolError) -> str:
     """What clients read of ``error``, ``code: message``; where services live is for the log alone."""
-    told = error.message
-    if error.code in OF_THE_CLIENT and (told := without_addresses(told)) != error.message:
+    message = error.message
+    if error.code in OF_THE_CLIENT and (message := without_addresses(message)) != error.message:
         logger.info("a call failed: %s", error.message)
-    return f"{error.code}: {told}"
+    return f"{error.code}: {message}"
 
 
 SawEarly = Callable[[str, Literal["used", "wasted"]], None]
-"""Told of each early call's tool, and whether its answer was used."""
+"""Called with each early call's tool, and whether its answer was used."""
 
 
 class EarlyCall:

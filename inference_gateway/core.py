@@ -94,7 +94,7 @@ class CompletionRequest:
 
     ``logprobs`` asks for the log probability of each shown token and of that many most likely ones at its place;
     ``prompt_logprobs`` asks the same of the prompt's tokens. ``plain`` serves the bare model: no call is looked for,
-    made or banned; a gateway that is in front of this one asks for that. Every token is then told, the end of the
+    made or banned; a gateway that is in front of this one asks for that. Every token is then emitted, the end of the
     text and one that ends inside a character too. ``early_dispatch`` calls pure tools as soon as a call's parenthesis
     closes, before ``->``."""
 

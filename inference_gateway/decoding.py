@@ -105,7 +105,7 @@ class _OpenCall:
     text: str = ""
     call: ApiCall | None = None
     ahead: ApiCall | None = None
-    """The call that was told of before its arrow."""
+    """The call that was reported before its arrow."""
     overshoot: int = 0
     """Characters after ``->``, or from ``]`` on, that came in the same token."""
     arrow: str = ""
@@ -199,7 +199,7 @@ class DecodingMachine:
         in_call = self._open is not None and self._is_attempt(self._open)
         if token in (self._text_ends if in_call else self.end_ids):
             if not in_call:
-                return self._told_end(TokenLogprob(token, logprob, top, self._length))
+                return self._end_of_text(TokenLogprob(token, logprob, top, self._length))
             self._tally.rolled_back += 1
             self._refuse(actions, "unfinished_call", "the text ended inside the call")
         else:
@@ -410,7 +410,7 @@ class DecodingMachine:
             actions.append(CallStarted(scan.call, self._length + len(opened.before)))
 
     def _look_ahead(self, opened: _OpenCall, actions: list[Action]) -> None:
-        """Tell of the call that is made if ``->`` comes next. Where a parenthesis is still open, a later one will close
+        """Report the call that is made if ``->`` comes next. Where a parenthesis is still open, a later one will close
         the input."""
         text = opened.text.rstrip()
         if not text.endswith(")") or text.count("(") != text.count(")"):
@@ -541,14 +541,14 @@ class DecodingMachine:
             self._emit_match(match, actions)
             if match.trigger is not None:
                 reason, message, whole = "stop", "", False
-        if cut := self._text.cut(everything=whole and self._tells_all):
+        if cut := self._text.cut(everything=whole and self._emits_all):
             last = actions.pop() if actions and isinstance(actions[-1], TextDelta) else TextDelta("")
             assert isinstance(last, TextDelta)
             actions.append(TextDelta(last.text, last.tokens + cut))
         self.phase = Phase.DONE
         actions.append(Finished(reason, self.usage, message))
 
-    def _told_end(self, token: TokenLogprob) -> list[Action]:
+    def _end_of_text(self, token: TokenLogprob) -> list[Action]:
         """The end of the text. A stop token's own text is part of it where the request asks for that."""
         actions: list[Action] = []
         if self._request.include_stop and token.id not in self._vocabulary.end_ids:
@@ -561,12 +561,12 @@ class DecodingMachine:
                 self._openings.restore("")
             return [*actions, *self.finish("stop")]
         actions = self.finish("stop")
-        if self._tells_all:
+        if self._emits_all:
             actions.insert(-1, TextDelta("", (token,)))
         return actions
 
     @property
-    def _tells_all(self) -> bool:
+    def _emits_all(self) -> bool:
         """Whether tokens without text are emitted as well: the end of the text, and half a character at its end. A
         gateway in front of the bare model must know them and what was likely besides: it may take another. A client
         that asks for log probabilities gets one of each token that was made."""

@@ -73,7 +73,7 @@ class Backend(Protocol):
 
     @property
     def scores_prompts(self) -> bool:
-        """Whether ``prompt_logprobs`` can be had; a request that asks for it elsewhere ends with an error."""
+        """Whether ``prompt_logprobs`` are available; a request that asks for it elsewhere ends with an error."""
         ...
 
     @property

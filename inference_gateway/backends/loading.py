@@ -64,12 +64,12 @@ def end_ids(directory: Path, tokenizer: ByteLevelTokenizer) -> list[int]:
     """
     for name in ("generation_config.json", "config.json"):
         try:
-            told = json.loads((directory / name).read_text(encoding="utf-8")).get("eos_token_id")
+            found = json.loads((directory / name).read_text(encoding="utf-8")).get("eos_token_id")
         except FileNotFoundError:
             continue
         except (OSError, ValueError, AttributeError) as error:
             raise CheckpointError(f"{directory / name} cannot be read: {error}") from error
-        ids = told if isinstance(told, list) else [told]
+        ids = found if isinstance(found, list) else [found]
         if ids and all(isinstance(token, int) for token in ids):
             return ids
     if len(tokenizer.special_ids) == 1:

@@ -103,7 +103,7 @@ class LocalBackend:
         """Load a checkpoint directory; the model is named after it unless ``model_name`` is given.
 
         ``cache_bytes`` sets ``limits.cache_tokens``. With ``compiled_step``, steps are computed in compiled code if
-        that can be had for the model and here; on a GPU decode steps are recorded beforehand and replayed.
+        that is available for the model and here; on a GPU decode steps are recorded beforehand and replayed.
 
         Raises:
             CheckpointError: if the checkpoint cannot be used.
@@ -135,7 +135,7 @@ class LocalBackend:
         return LocalSession(self._engine, request, DecodingMachine(request, self.vocabulary, tools))
 
     def observe(self, observer: Observer) -> None:
-        """Tell ``observer`` the times of each step; to be set before :meth:`start`."""
+        """Report the times of each step to ``observer``; to be set before :meth:`start`."""
         self._engine.observe(observer)
 
     def stats(self) -> EngineStats:

@@ -98,7 +98,7 @@ class Abilities:
 
 
 def check_vocabulary(url: str, tokenizer: ByteLevelTokenizer, ids: Sequence[int], text: str) -> None:
-    """Whether ``tokenizer`` has the vocabulary of the server, which told that ``ids`` are ``text``.
+    """Whether ``tokenizer`` has the vocabulary of the server, which reported that ``ids`` are ``text``.
 
     Raises:
         ServerError: if it has not: its ids would be nonsense there.

@@ -24,7 +24,7 @@ from inference_gateway.backends.server_http import BrokeOff, ServerHttp
 from language_model.tokenizer import ByteLevelTokenizer
 
 _REST_SECONDS: Final = 2.0
-"""How long a stream that has told its end may take for the usage and ``[DONE]``."""
+"""How long a stream that has reported its end may take for the usage and ``[DONE]``."""
 
 
 class OpenAIServer:

@@ -58,8 +58,8 @@ async def survey(server: Surveyed) -> tuple[Dialect, Abilities]:
     for asked in [k for k in (server.max_top, 20, 10, 5, 1) if k <= server.max_top]:
         probabilities = await _ask(server, replace(dialect, needs_logprobs=True), top=asked)
         if probabilities is not None:
-            told = [len(step.top) for step in probabilities.steps]
-            top = min(asked, max(told, default=0))
+            counts = [len(step.top) for step in probabilities.steps]
+            top = min(asked, max(counts, default=0))
             if probabilities.exact and not sample.exact:
                 dialect, sample = replace(dialect, needs_logprobs=True), probabilities
             break

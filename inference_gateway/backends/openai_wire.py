@@ -8,7 +8,7 @@ Pure, no I/O. What a chunk reports of its tokens differs from server to server (
   mapping where it is not among the most likely.
 - llama.cpp puts ``logprobs.content[]`` there, each with ``id`` and ``top_logprobs[]``, which have ids too. A token that
   ends inside a character is not streamed; the next one brings its text.
-- Others tell the text alone."""
+- Others report the text alone."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Dialect:
     usage: bool = True
     """``stream_options``."""
     needs_logprobs: bool = False
-    """Whether ids are told only beside log probabilities."""
+    """Whether ids are reported only beside log probabilities."""
 
 
 def body_of(segment: Segment, dialect: Dialect, tokenizer: ByteLevelTokenizer) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def body_of(segment: Segment, dialect: Dialect, tokenizer: ByteLevelTokenizer) -
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What one event of a stream told. ``exact``: the server itself said which tokens these are."""
+    """What one event of a stream reported. ``exact``: the server itself said which tokens these are."""
 
     steps: tuple[Step, ...] = ()
     text: str = ""
@@ -198,9 +198,9 @@ class ChunkReader:
             )
             for place in content
         ]
-        told = b"".join(self._tokenizer.token_bytes(step.id) for step in steps)
-        if len(told) < len(text.encode()) and text.encode().endswith(told):
-            # A character's last token brought the bytes of others, whose ids were not told.
+        spelt = b"".join(self._tokenizer.token_bytes(step.id) for step in steps)
+        if len(spelt) < len(text.encode()) and text.encode().endswith(spelt):
+            # A character's last token brought the bytes of others, whose ids were not reported.
             return [*(Step(token) for token in self._tokenizer.encode(text)[:-1]), *steps[-1:]], False
         return steps, True
 

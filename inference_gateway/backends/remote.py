@@ -129,7 +129,7 @@ class RemoteBackend:
         return session
 
     def observe(self, observer: Observer) -> None:
-        """Tell ``observer`` when tokens came; to be set before :meth:`start`."""
+        """Report to ``observer`` when tokens came; to be set before :meth:`start`."""
         self._observer = observer
 
     def stats(self) -> EngineStats:

@@ -53,8 +53,8 @@ def choose(rule: StepRule, step: Step, vocabulary: CallVocabulary, *, greedy: bo
 
 @dataclass(slots=True)
 class TokenCounts:
-    """Tokens since the start: those that servers chose; those of prompts of which a server told how many it had in its
-    cache, and these."""
+    """Tokens since the start: those that servers chose; those of prompts of which a server reported how many it had in
+    its cache, and these."""
 
     generated_tokens: int = 0
     prefix_queries: int = 0

@@ -80,7 +80,7 @@ class ServerHttp:
         except httpx.HTTPError as error:
             raise ServerError(f"{self._url} cannot be reached: {_said(error)}") from error
         if response.status_code != 200:
-            raise ServerError(f"{self._url}{path} answers {response.status_code}: {_told(response.content)}")
+            raise ServerError(f"{self._url}{path} answers {response.status_code}: {_message_in(response.content)}")
         try:
             return response.json()
         except ValueError:
@@ -123,18 +123,18 @@ class ServerHttp:
                     if response.status_code == 200:
                         yield response
                         return
-                    told = await _read_error(response)
+                    message = await _read_error(response)
                     if response.status_code in _REFUSALS:
-                        raise RequestRefused(f"{self._url} refuses the request ({response.status_code}): {told}")
-                    problem, wait = f"answers {response.status_code}: {told}", retry_after_s(response.headers)
+                        raise RequestRefused(f"{self._url} refuses the request ({response.status_code}): {message}")
+                    problem, wait = f"answers {response.status_code}: {message}", retry_after_s(response.headers)
                     if response.status_code not in _TRY_AGAIN:
                         raise ServerError(f"{self._url} {problem}")
             if not await pauses.wait(at_least=wait):
                 raise ServerError(f"{self._url} {problem}")
 
     async def _close(self, response: httpx.Response) -> None:
-        """Close ``response``, to the end even if whoever waits for it is cancelled meanwhile: httpx would never give
-        its connection free again."""
+        """Close ``response``, to the end even if the task that waits for it is cancelled meanwhile: httpx would never
+        give its connection free again."""
         closing = asyncio.create_task(response.aclose())
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -156,10 +156,10 @@ async def _read_error(response: httpx.Response) -> str:
         body += piece
         if len(body) > _MAX_BODY:
             break
-    return _told(body)
+    return _message_in(body)
 
 
-def _told(body: bytes) -> str:
+def _message_in(body: bytes) -> str:
     try:
         return message_of(json.loads(body))
     except ValueError:

@@ -59,7 +59,7 @@ class Engine:
     # From the event loop -------------------------------------------------------------------------------------------
 
     def observe(self, observer: Observer) -> None:
-        """Tell ``observer`` the times of steps, in the event loop; to be set before :meth:`start`."""
+        """Report the times of steps to ``observer``, in the event loop; to be set before :meth:`start`."""
         self._outbox.observer = observer
 
     def start(self) -> None:
@@ -152,7 +152,7 @@ class Engine:
                     self._end_all("the engine failed on this completion; the server's log has the cause")
 
     def advance(self) -> None:
-        """Do what was asked for since, one step, and tell what came of it; called by the engine's thread only."""
+        """Do what was asked for since, one step, and report what came of it; called by the engine's thread only."""
         while not self._commands.empty():
             self._commands.get()()
         work = None if self._stopping else self._scheduler.plan()

@@ -1,4 +1,4 @@
-"""What the engine's thread has to tell the event loop, and when it does."""
+"""What the engine's thread passes to the event loop, and when it does."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ class Outbox:
 
     def __init__(self) -> None:
         self.post: Callable[..., object] | None = None
-        """Has a function called in the event loop; as long as there is none, all is told at once."""
+        """Has a function called in the event loop; as long as there is none, all is passed on at once."""
         self.observer: Observer | None = None
-        """Told the times of steps."""
+        """Called with the times of steps."""
         self.times = StepTimes()
         self._actions: dict[Listener, list[Action]] = {}
         self._urgent: set[Listener] = set()
         self._last = 0.0
 
     def put(self, listener: Listener, actions: Iterable[Action], *, urgent: bool = False) -> None:
-        """Tell ``listener`` of ``actions``; text that follows text is joined to it. What is not text is ``urgent``."""
+        """Queue ``actions`` for ``listener``: text that follows text is joined to it. Other actions are ``urgent``."""
         waiting = self._actions.setdefault(listener, [])
         for action in actions:
             last = waiting[-1] if waiting else None
@@ -69,12 +69,12 @@ class Outbox:
         if not actions and not times.any:
             return
         if self.post is None:
-            self._tell(actions, times)
+            self._pass_on(actions, times)
         else:
-            self.post(self._tell, actions, times)
+            self.post(self._pass_on, actions, times)
 
-    def _tell(self, actions: dict[Listener, list[Action]], times: StepTimes) -> None:
-        for listener, told in actions.items():
-            listener(told)
+    def _pass_on(self, actions: dict[Listener, list[Action]], times: StepTimes) -> None:
+        for listener, own in actions.items():
+            listener(own)
         if self.observer is not None and times.any:
             self.observer(times)

@@ -46,7 +46,7 @@ class RowTable:
 
     @property
     def available(self) -> bool:
-        """Whether a row can be had."""
+        """Whether a row is available."""
         return any(row.owner is None for row in self._rows)
 
     @property
@@ -71,7 +71,7 @@ class RowTable:
         Where a kept row has them it is taken over, if more of it is shared than would be lost; else they are copied.
 
         Raises:
-            RuntimeError: if no row can be had.
+            RuntimeError: if no row is available.
         """
         donor, shared = self._most_alike(ids)
         place = self._place(donor, shared)

@@ -57,7 +57,7 @@ class Sampler:
         return [(starts[row], True) if row in starts else (token, False) for row, token in enumerate(tokens)]
 
     def leave(self, logits: Tensor, sequences: Many[Sequence]) -> dict[int, int]:
-        """Change ``logits`` ``[len(sequences), vocabulary]`` so that whoever samples from them chooses as `choose`
+        """Change ``logits`` ``[len(sequences), vocabulary]`` so that anyone who samples from them chooses as `choose`
         does; the rows in which only the API-start token is left for that, with that token."""
         rules = [sequence.machine.rule() for sequence in sequences]
         asking = [row for row, rule in enumerate(rules) if rule.start_top_k > 0] if self._starts else []

@@ -128,7 +128,7 @@ class Scheduler:
         return work
 
     def _add(self, sequence: Sequence, work: Work, limit: int) -> int:
-        """Plan up to ``limit`` pending tokens of ``sequence``, if memory for them can be had; how many."""
+        """Plan up to ``limit`` pending tokens of ``sequence``, if memory for them is available; how many."""
         pending = sequence.tokens_from(self.rows.held(sequence))[: max(0, limit)]
         if not pending or not self._make_room(_tokens(work) + len(pending)):
             return 0

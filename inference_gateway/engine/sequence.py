@@ -44,7 +44,7 @@ class Sequence:
     computed: int = 0
     """Tokens that were in the cache when it was taken away, at most."""
     prompt_scores: list[Score] | None = field(init=False)
-    """What the request asks to know of its prompt, as far as it is computed; ``None`` where nothing is left to tell."""
+    """What the request asks to know of its prompt, as far as it is computed; ``None`` once all is reported."""
     arrived: float = field(default_factory=time.monotonic)
     last_token: float | None = None
     """When the newest token was chosen; ``None`` before the first."""

@@ -1,4 +1,4 @@
-"""What the engine tells operators: a snapshot of its state, and how long things took."""
+"""What the engine reports to operators: a snapshot of its state, and how long things took."""
 
 from __future__ import annotations
 

@@ -34,8 +34,8 @@ def body_of(request: pb.CompletionRequest) -> CompletionBody:
         rest.ClearField(taken)
     fields = MessageToDict(rest, preserving_proto_field_name=True) | {"tools": tools}
     if (ids is None) == ("prompt" not in fields):
-        told = "only one of" if ids else "one of"
-        raise ApiError(422, f"set {told} 'prompt' and 'prompt_token_ids', and not empty", param="prompt")
+        count = "only one of" if ids else "one of"
+        raise ApiError(422, f"set {count} 'prompt' and 'prompt_token_ids', and not empty", param="prompt")
     try:
         return CompletionBody.model_validate(fields if ids is None else {**fields, "prompt": ids})
     except ValidationError as error:
@@ -69,7 +69,7 @@ def renamed(error: ApiError, request: pb.CompletionRequest) -> ApiError:
 
 
 def message_of(event: Event, progress: Progress) -> pb.CompletionEvent | None:
-    """``event``, which ``progress`` has taken; ``None`` for what no message tells."""
+    """``event``, which ``progress`` has taken; ``None`` for what no message reports."""
     match event:
         case TextDelta(text, tokens):
             wanted = progress.plan.token_ids or progress.plan.logprobs is not None

@@ -51,7 +51,7 @@ class GrpcServer:
         """Serve as long as the context is open; leaving it drains.
 
         Raises:
-            SettingsError: if the port cannot be had.
+            SettingsError: if the port is not available.
         """
         settings = self._gateway.settings
         server = self._server = grpc.aio.server(
@@ -78,7 +78,7 @@ class GrpcServer:
             raise SettingsError(f"{variable('grpc_port')}: {message}") from None
         await server.start()
         logger.info("listening for gRPC on %s:%d", shown, self.port)
-        watching = asyncio.create_task(self._tell_health(), name="tell the health service")
+        watching = asyncio.create_task(self._report_health(), name="report health")
         try:
             yield
         finally:
@@ -96,7 +96,7 @@ class GrpcServer:
         await self._health.enter_graceful_shutdown()
         await server.stop(self._gateway.settings.drain_seconds)
 
-    async def _tell_health(self) -> None:
+    async def _report_health(self) -> None:
         while True:
             for service in ("", SERVICE):
                 await self._health.set(service, _SERVING if self._takes_completions() else _NOT_SERVING)

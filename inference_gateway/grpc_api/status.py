@@ -45,11 +45,11 @@ class GrpcStatus:
     @classmethod
     def of(cls, error: ApiError) -> GrpcStatus:
         """``error`` as a status whose details name its code, the field at fault, and when to try again."""
-        told = error_body(error.status, error.message, param=error.param, code=error.code)["error"]
+        body = error_body(error.status, error.message, param=error.param, code=error.code)["error"]
         code = _CODES.get(error.status, grpc.StatusCode.INTERNAL)
-        if told["code"] == _BUSY:
+        if body["code"] == _BUSY:
             code = grpc.StatusCode.RESOURCE_EXHAUSTED
-        message, reason, param = str(told["message"]), str(told["code"]), told["param"]
+        message, reason, param = str(body["message"]), str(body["code"]), body["param"]
         details: list[Message] = [ErrorInfo(reason=reason, domain=DOMAIN)]
         if param is not None:
             violation = BadRequest.FieldViolation(field=param, description=message)

@@ -131,7 +131,7 @@ class Answer:
         except Exception as error:
             if not began:
                 raise
-            yield event_stream.data(_told(error))
+            yield event_stream.data(_error_object(error))
         finally:
             self._log(progress)
         yield event_stream.DONE
@@ -162,8 +162,8 @@ def _usage_wanted(options: StreamOptions | None) -> UsageWanted:
     return "always" if options.continuous_usage_stats else "last"
 
 
-def _told(error: Exception) -> dict[str, Any]:
-    """What a client whose stream has begun is told of ``error``."""
+def _error_object(error: Exception) -> dict[str, Any]:
+    """What a client whose stream has begun reads of ``error``."""
     if isinstance(error, ApiError):
         return dict(error_body(error.status, error.message, param=error.param, code=error.code))
     logger.error("a completion's stream broke off", exc_info=error)

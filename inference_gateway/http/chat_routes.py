@@ -84,12 +84,12 @@ class ChatChunks(Chunks):
 
     object = "chat.completion.chunk"
 
-    def form(self, choice: Progress, told: Mapping[str, Any], *, first: bool) -> dict[str, Any]:
+    def form(self, choice: Progress, fields: Mapping[str, Any], *, first: bool) -> dict[str, Any]:
         """See the base class."""
-        fields = dict(told)
-        text, logprobs = fields.pop("text"), fields["logprobs"]
+        chunk = dict(fields)
+        text, logprobs = chunk.pop("text"), chunk["logprobs"]
         if logprobs:
             top = choice.planned.request.logprobs or 0
-            fields["logprobs"] = ChatLogprobs.of(Logprobs.model_validate(logprobs), top).model_dump()
+            chunk["logprobs"] = ChatLogprobs.of(Logprobs.model_validate(logprobs), top).model_dump()
         role = {"role": "assistant"} if first else {}
-        return {**fields, "delta": {**role, "content": text} if first or text else {}}
+        return {**chunk, "delta": {**role, "content": text} if first or text else {}}

@@ -53,7 +53,7 @@ class Chunks:
         return b"".join(self._echo(choice) for choice in self._choices if not choice.planned.request.prompt_logprobs)
 
     def of(self, choice: Progress, event: Event) -> bytes:
-        """What tells ``event``, which ``choice`` has taken; empty if the client did not ask for it."""
+        """The chunks that report ``event``, which ``choice`` has taken; empty if the client did not ask for it."""
         if isinstance(event, PromptScored):
             return self._echo(choice, event.tokens)
         return self._echo(choice) + self._of(choice, event)
@@ -62,9 +62,9 @@ class Chunks:
         """The last chunk, which has no choice."""
         return event_stream.data({**self._head, "choices": [], "usage": self._counts()})
 
-    def form(self, choice: Progress, told: Mapping[str, Any], *, first: bool) -> Mapping[str, Any]:
+    def form(self, choice: Progress, fields: Mapping[str, Any], *, first: bool) -> Mapping[str, Any]:
         """A chunk's ``choice`` as the API writes it, the ``first`` or a later one."""
-        return told
+        return fields
 
     def _counts(self) -> dict[str, Any]:
         return total_usage(self._choices, self._plan.per_prompt).model_dump()
@@ -74,8 +74,8 @@ class Chunks:
             case TextDelta(text, tokens):
                 return self._text(choice, text, tokens)
             case CallStarted(ApiCall(tool, input), offset) if self._tool_events:
-                told = {"tool": tool, "input": input, "offset": offset + len(choice.planned.echo)}
-                return self._chunk(choice, tool_event={"type": "call_started", **told})
+                started = {"tool": tool, "input": input, "offset": offset + len(choice.planned.echo)}
+                return self._chunk(choice, tool_event={"type": "call_started", **started})
             case CallFinished(record) if self._tool_events:
                 call = ToolCall.of(record, shift=len(choice.planned.echo))
                 return self._chunk(choice, tool_event={"type": "call_finished", **call.model_dump()})
@@ -103,13 +103,13 @@ class Chunks:
         return self._chunk(choice, **fields)
 
     def _chunk(self, choice: Progress, **fields: Any) -> bytes:
-        told = {"index": choice.index, "text": "", "logprobs": None, "finish_reason": None, **fields}
+        body = {"index": choice.index, "text": "", "logprobs": None, "finish_reason": None, **fields}
         first = choice.index not in self._begun
         self._begun.add(choice.index)
         if self._plan.token_ids:
-            told.setdefault("token_ids", [])
+            body.setdefault("token_ids", [])
             if first:
-                told["prompt_token_ids"] = choice.planned.request.visible_prompt_ids
+                body["prompt_token_ids"] = choice.planned.request.visible_prompt_ids
         # Where usage is asked for, OpenAI's every chunk has the field, null in all but the last.
         tail = {} if self._usage == "never" else {"usage": self._counts() if self._usage == "always" else None}
-        return event_stream.data({**self._head, "choices": [self.form(choice, told, first=first)], **tail})
+        return event_stream.data({**self._head, "choices": [self.form(choice, body, first=first)], **tail})

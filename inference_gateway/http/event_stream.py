@@ -46,7 +46,7 @@ async def _left(receive: Receive) -> None:
 
 DONE: Final = b"data: [DONE]\n\n"
 KEEP_ALIVE: Final = b": keep-alive\n\n"
-"""A comment: readers skip it, and whoever closes idle connections sees that this one is not."""
+"""A comment: readers skip it, and anyone who closes idle connections sees that this one is not."""
 
 SEND_SECONDS: Final = 60.0
 """How long a client may leave the connection's buffers full before it counts as gone."""

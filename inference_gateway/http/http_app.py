@@ -45,7 +45,7 @@ _UNAUTHORIZED: Final[dict[str, Any]] = {
 
 
 def describe_access(app: FastAPI, *, keys_required: bool, open_paths: frozenset[str]) -> None:
-    """Let the description of ``app`` tell that all but ``open_paths`` need a key, if keys are required."""
+    """Let the description of ``app`` say that all but ``open_paths`` need a key, if keys are required."""
     describe = app.openapi
 
     def described() -> dict[str, Any]:

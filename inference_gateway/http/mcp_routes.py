@@ -9,7 +9,7 @@ from typing import Final
 
 from starlette.requests import Request
 
-from inference_gateway.completion import told_of
+from inference_gateway.completion import client_message
 from inference_gateway.quotas import OverQuota, Quotas
 from inference_gateway.serving.gateway import Gateway
 from inference_gateway.serving.refusals import no_room
@@ -44,7 +44,7 @@ def mcp_endpoint(gateway: Gateway, quotas: Quotas) -> McpEndpoint:
             raise NoAnswer(f"{refusal.code}: {refusal.message}") from over
         gateway.metrics.saw_call(tool, result.error.code if result.error else "ok", time.perf_counter() - began)
         if result.error is not None:
-            raise NoAnswer(told_of(result.error))
+            raise NoAnswer(client_message(result.error))
         return result.output or ""
 
     return McpEndpoint(

@@ -1,6 +1,6 @@
 """What the gateway serves, whichever door a request comes through: HTTP (``http/``) or gRPC (``grpc_api/``).
 
-- ``access.py``: whose key it is, and what is told to those who are not let in
+- ``access.py``: whose key it is, and what those who are not let in are answered
 - ``protocol.py``, ``fields.py``: a completion request's fields; ``response.py``, ``logprobs.py``: those of its answer
 - ``chat.py``, ``chat_template.py``: the same for a chat; its messages as a prompt
 - ``planning.py``: a request checked against the served model and turned into completions to run

@@ -69,15 +69,15 @@ class ChatTemplate:
             return None
         config = settings.model / "tokenizer_config.json"
         try:
-            told = json.loads(_read(config) or "{}")
+            config_fields = json.loads(_read(config) or "{}")
             tokens = {
                 name: _content(value)
-                for name, value in told.items()
+                for name, value in config_fields.items()
                 if name.endswith("_token") and isinstance(value, str | dict)
             }
             match asked:
                 case "model":
-                    source = _read(settings.model / "chat_template.jinja") or _named(told.get("chat_template"))
+                    source = _read(settings.model / "chat_template.jinja") or _named(config_fields.get("chat_template"))
                 case "plain":
                     source = _PLAIN
                 case _:

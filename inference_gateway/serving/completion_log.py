@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 def log_completion(
     id: str, client: str | None, plan: Plan, choices: Sequence[Progress], *, seconds: float, with_text: bool
 ) -> None:
-    """Tell of the request whose answer was ``id``, of the API key named ``client``.
+    """Log the request whose answer was ``id``, of the API key named ``client``.
 
     ``with_text`` adds prompts, completions and what tools were asked and answered.
     """
@@ -32,12 +32,12 @@ def log_completion(
         "tool_calls": calls,
         "seconds": round(seconds, 4),
     }
-    told = ""
+    texts = ""
     if with_text:
         fields["prompts"] = [choice.planned.prompt for choice in choices[:: plan.per_prompt]]
         fields["texts"] = ["".join(choice.text) for choice in choices]
         fields["calls"] = [[call.model_dump() for call in choice.tool_calls] for choice in choices]
-        told = f": {fields['prompts']!r} -> {fields['texts']!r}"
+        texts = f": {fields['prompts']!r} -> {fields['texts']!r}"
     logger.info(
         "completion %s: %s, %d prompt and %d completion tokens, %d tool calls, %.3f s%s",
         id,
@@ -46,6 +46,6 @@ def log_completion(
         usage.completion_tokens,
         calls,
         seconds,
-        told,
+        texts,
         extra=fields,
     )

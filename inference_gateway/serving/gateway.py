@@ -61,8 +61,8 @@ class Gateway:
         self._tracer = tracer
         self._load_backend = load_backend
         self._why_not = "the gateway has not been started"
-        self._told: dict[str, str] = {}
-        """What the log said last of each tool's readiness, with its address."""
+        self._reported: dict[str, str] = {}
+        """What was logged last of each tool's readiness, with its address."""
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -109,8 +109,8 @@ class Gateway:
         tools = self.registry.select(None)
         answers = await asyncio.gather(*(self.tools.ready(tool.name, timeout=seconds) for tool in tools))
         for tool, answer in zip(tools, answers, strict=True):
-            if answer.reason != self._told.get(tool.name, ""):
-                self._told[tool.name] = answer.reason
+            if answer.reason != self._reported.get(tool.name, ""):
+                self._reported[tool.name] = answer.reason
                 logger.info("%s: %s", tool.name, answer.reason or "ready")
         return [
             (tool, Readiness(answer.ok, without_addresses(answer.reason)))

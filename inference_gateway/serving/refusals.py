@@ -1,4 +1,4 @@
-"""Who may come in, and what is told to those who may not."""
+"""Who may come in, and what those who may not are answered."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def client_of(keys: ApiKeys, authorization: str) -> str | None:
 
 
 def no_room(over: OverQuota) -> ApiError:
-    """What a client is told that is not let in now."""
+    """The error for a client that is not let in now."""
     seconds = max(1, math.ceil(over.retry_after))
     status, code = (503, "busy") if over.everybody else (429, "rate_limit_exceeded")
     return ApiError(status, f"{over}; try again in {seconds} s", code=code, headers={"Retry-After": str(seconds)})

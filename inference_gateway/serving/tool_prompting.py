@@ -54,7 +54,7 @@ class Context:
             raise self.too_long(f"{prompt:,}")
         if asked is not None and asked > room:
             message = (
-                f"{self._told}; the prompt has {prompt:,} and 'max_tokens' asks for {asked:,}: shorten the prompt or "
+                f"{self._limit}; the prompt has {prompt:,} and 'max_tokens' asks for {asked:,}: shorten the prompt or "
                 f"ask for at most {room:,}"
             )
             raise ApiError(400, message, param="max_tokens", code="context_length_exceeded")
@@ -62,10 +62,10 @@ class Context:
 
     def too_long(self, tokens: str) -> ApiError:
         """The error of a prompt of ``tokens``."""
-        message = f"{self._told}; the prompt has {tokens}: shorten it to {self.left - 1:,}"
+        message = f"{self._limit}; the prompt has {tokens}: shorten it to {self.left - 1:,}"
         return ApiError(400, message, param="prompt", code="context_length_exceeded")
 
     @property
-    def _told(self) -> str:
+    def _limit(self) -> str:
         hidden = f"; showing it the tools takes {self.hidden:,} of them" if self.hidden else ""
         return f"the model takes at most {self.length:,} tokens, prompt and completion together{hidden}"

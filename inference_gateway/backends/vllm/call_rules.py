@@ -96,14 +96,14 @@ class CallRules(LogitsProcessor):  # type: ignore[misc]  # vLLM need not be inst
 
     def _follow(self, params: SamplingParams, _prompt: list[int] | None, made: list[int]) -> FollowedTurn | None:
         """What is known of a request that came into the batch, for the first time or again."""
-        told = params.extra_args or {}
-        if HISTORY not in told:
+        extra = params.extra_args or {}
+        if HISTORY not in extra:
             return None
-        turn = self._remembered.pop(told[TURN], None)
+        turn = self._remembered.pop(extra[TURN], None)
         if turn is None:
-            turn = FollowedTurn(History.unpacked(told[HISTORY]), self._vocabulary, made)
+            turn = FollowedTurn(History.unpacked(extra[HISTORY]), self._vocabulary, made)
         turn.made = made
-        self._remembered[told[TURN]] = turn
+        self._remembered[extra[TURN]] = turn
         if len(self._remembered) > _REMEMBERED_TURNS:
             self._remembered.popitem(last=False)
         return turn

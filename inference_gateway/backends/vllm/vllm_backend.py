@@ -180,7 +180,7 @@ class VllmBackend:
         return session
 
     def observe(self, observer: Observer) -> None:
-        """Tell ``observer`` when tokens came; to be set before :meth:`start`."""
+        """Report to ``observer`` when tokens came; to be set before :meth:`start`."""
         self._observer = observer
 
     def stats(self) -> EngineStats:

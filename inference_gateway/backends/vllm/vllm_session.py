@@ -226,7 +226,7 @@ class VllmSession(TaskSession):
         return sorted({*self._vocabulary.end_ids, *(arrow if len(arrow) == 1 and not self.request.plain else ())})
 
     async def _score_prompt(self) -> None:
-        """Tell the log probabilities of the prompt's tokens; a request of its own, whose one token is not used."""
+        """Report the log probabilities of the prompt's tokens; a request of its own, whose one token is not used."""
         top, prompt = self.request.logprobs or 0, list(self.request.prompt_ids)
         params = SamplingParams(
             max_tokens=1, prompt_logprobs=top, detokenize=False, output_kind=RequestOutputKind.FINAL_ONLY
@@ -235,6 +235,6 @@ class VllmSession(TaskSession):
         async for output in self._engine.generate(
             TokensPrompt(prompt_token_ids=prompt), params, f"{self._name}-prompt"
         ):
-            told = list(zip(prompt, output.prompt_logprobs or [], strict=True))[self.request.hidden + 1 :]
-            scores = [(None, ()), *((likely[token].logprob, best(likely, top)) for token, likely in told)]
+            likeliest = list(zip(prompt, output.prompt_logprobs or [], strict=True))[self.request.hidden + 1 :]
+            scores = [(None, ()), *((likely[token].logprob, best(likely, top)) for token, likely in likeliest)]
         self._pass_on([self._machine.describe_prompt(scores)])
