@@ -103,10 +103,10 @@ def model_type(directory: Path) -> str:
     Raises:
         CheckpointError: if the file is missing, is not JSON or does not say.
     """
-    told = _read(directory).get("model_type")
-    if not isinstance(told, str):
+    kind = _read(directory).get("model_type")
+    if not isinstance(kind, str):
         raise CheckpointError(f"{directory / 'config.json'} has no model_type: it is not a Hugging Face checkpoint")
-    return told
+    return kind
 
 
 _OTHERS: Final = {

@@ -156,9 +156,9 @@ def read_model(path: Path) -> HFTokenizer:
 
 
 def _adds_begin(directory: Path) -> bool:
-    """Whether the token for a text's beginning is put before one, which Llama's vocabularies do unless told not to."""
+    """Whether the token for a text's beginning is put before one, which Llama's vocabularies do by default."""
     try:
-        told = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
+        settings = json.loads((directory / "tokenizer_config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return True
-    return not isinstance(told, dict) or told.get("add_bos_token") is not False
+    return not isinstance(settings, dict) or settings.get("add_bos_token") is not False

@@ -65,7 +65,7 @@ def outcomes(
 
 
 def _heads(block: Block, projected: Tensor, rotations: Tensor | None) -> Tensor:
-    """``[batch, tokens, n_embd]`` as ``[batch, heads, tokens, head_dim]``, rotated if told how."""
+    """``[batch, tokens, n_embd]`` as ``[batch, heads, tokens, head_dim]``, rotated if it is given how."""
     apart = projected.reshape(*projected.shape[:-1], block.heads, block.width)
     return (apart if rotations is None else rotate(apart, rotations)).transpose(1, 2)
 

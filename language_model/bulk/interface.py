@@ -44,7 +44,7 @@ class Place:
 class SamplingRule:
     """How continuations are drawn: at ``temperature``, until ``ended`` says so of the bytes so far, at most ``limit``
     tokens. ``stops`` are texts of which one is at the end when ``ended`` is true of a good continuation: a server
-    that makes many tokens between two questions is told them, or as many of the first as it takes."""
+    that makes many tokens between two questions is passed them, or as many of the first as it takes."""
 
     limit: int
     ended: Callable[[bytes], bool]

@@ -5,7 +5,7 @@ For a model that outgrows one machine. Nothing is held here. Three things differ
 - A server may compute the shared prompt anew for each text: vLLM's prefix cache serves samples, but not requests for
   ``prompt_logprobs``.
 - A server reports the log probabilities of the ``prompt_tops`` likeliest tokens at each place, by default 20, the most
-  that vLLM gives unless it is told otherwise. At most 20 tokens can have more than 1/21 each, so positions with
+  that vLLM gives unless it is set otherwise. At most 20 tokens can have more than 1/21 each, so positions with
   ``tau_s`` = 0.05 are found exactly; with ``tau_s`` = 0 only those where a call is among the 20 likeliest.
 - Samples are drawn by the server, from a seed that is the first number of the stream of the place's first sample."""
 
@@ -43,7 +43,7 @@ class ServerSettings:
 
     ``url``: before ``/v1``. ``model``: its name there. ``max_positions``: its ``--max-model-len``. ``begin_id``: the
     token that is before a text, if the model has one. ``timeout_s``: of one request, which is tried ``attempts``
-    times. ``connections``: requests at once. ``prompt_tops``: likeliest tokens told at a place of a prompt
+    times. ``connections``: requests at once. ``prompt_tops``: likeliest tokens reported at a place of a prompt
     (``--max-logprobs``)."""
 
     url: str
@@ -108,19 +108,19 @@ class BulkServer:
             self._require_room(len(prompt) + len(text.ids) + 1)
 
         def places(text: PromptedText) -> list[float]:
-            # The opening token itself is behind the last place, so that the server tells about that one too.
-            told = self._prompt_logprobs([*prompt, *text.ids, opening], self.settings.prompt_tops)
+            # The opening token itself is behind the last place, so that the server reports that one too.
+            reported = self._prompt_logprobs([*prompt, *text.ids, opening], self.settings.prompt_tops)
             first = len(prompt) + text.first
-            return [_logprob(told[at], opening) for at in range(first, len(told))]
+            return [_logprob(reported[at], opening) for at in range(first, len(reported))]
 
         return ServerReading(self, prompt, texts, opening, self.side_by_side(places, texts))
 
     def score(self, sequences: Sequence[Targets], *, without: int | None = None) -> list[list[float]]:
-        """See :meth:`BulkModel.score`; ``without`` is taken out where it is among the likeliest that the server tells
-        of.
+        """See :meth:`BulkModel.score`; ``without`` is taken out where it is among the likeliest that the server
+        reports.
 
         Raises:
-            ServerTrouble: if the server cannot be asked, or does not tell a token's log probability.
+            ServerTrouble: if the server cannot be asked, or does not report a token's log probability.
             ValueError: if a sequence does not fit the model.
         """
         for sequence in sequences:
@@ -130,13 +130,13 @@ class BulkServer:
             if not sequence.wanted:
                 return []
             tops = 0 if without is None else self.settings.prompt_tops
-            told = self._prompt_logprobs(sequence.ids[: sequence.wanted[-1] + 1], tops)
-            found = [_logprob(told[at], sequence.ids[at]) for at in sequence.wanted]
+            reported = self._prompt_logprobs(sequence.ids[: sequence.wanted[-1] + 1], tops)
+            found = [_logprob(reported[at], sequence.ids[at]) for at in sequence.wanted]
             if -math.inf in found:
                 raise ServerTrouble(f"{self.settings.url}: does not report the log probability of a prompt's own token")
             if without is None:
                 return found
-            of_barred = [_logprob(told[at], without) for at in sequence.wanted]
+            of_barred = [_logprob(reported[at], without) for at in sequence.wanted]
             return barred_elsewhere(found, of_barred, [sequence.ids[at] for at in sequence.wanted], without)
 
         return self.side_by_side(one, sequences)
@@ -172,13 +172,13 @@ class BulkServer:
         """For each of ``ids``, what the server reports of it and of the ``tops`` likeliest at its place."""
         body = {"prompt": list(ids), "max_tokens": 1, "temperature": 0, "prompt_logprobs": tops}
         choice = _choices(self.ask(body), 1, self.settings.url)[0]
-        told = choice.get("prompt_logprobs")
-        if not isinstance(told, list) or len(told) != len(ids):
+        places = choice.get("prompt_logprobs")
+        if not isinstance(places, list) or len(places) != len(ids):
             raise ServerTrouble(
                 f"{self.settings.url}: answers without prompt_logprobs for each of {len(ids)} tokens; it must be a "
                 "server that scores prompts, as vLLM does"
             )
-        return told
+        return places
 
     def _require_room(self, tokens: int) -> None:
         # One more is made, since a server makes at least one.
@@ -257,8 +257,8 @@ def _until(text: str, stops: Sequence[str]) -> str:
     return text[: min(ends, default=len(text))]
 
 
-def _logprob(told: Mapping[str, Any] | None, token: int) -> float:
-    """The log probability of ``token`` in what a server told of a place; ``-inf`` if it did not."""
-    entry = (told or {}).get(str(token))
+def _logprob(reported: Mapping[str, Any] | None, token: int) -> float:
+    """The log probability of ``token`` in what a server reported of a place; ``-inf`` if it did not."""
+    entry = (reported or {}).get(str(token))
     value = entry.get("logprob") if isinstance(entry, Mapping) else None
     return float(value) if isinstance(value, int | float) else -math.inf

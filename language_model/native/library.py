@@ -163,5 +163,5 @@ def _processor() -> bytes:
         lines = Path("/proc/cpuinfo").read_bytes().split(b"\n")
     except OSError:
         lines = []
-    told = [line for line in lines if line.startswith((b"model name", b"flags", b"Features"))]
-    return platform.machine().encode() + b"".join(sorted(set(told)))
+    features = [line for line in lines if line.startswith((b"model name", b"flags", b"Features"))]
+    return platform.machine().encode() + b"".join(sorted(set(features)))

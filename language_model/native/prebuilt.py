@@ -76,7 +76,7 @@ def fitting(machine: str, flags: set[str]) -> list[str]:
 
 
 def processor_flags() -> set[str]:
-    """What the processor can do, as Linux lists it; empty where that is not to be had."""
+    """What the processor can do, as Linux lists it; empty where that is not available."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:

@@ -39,8 +39,8 @@ class NativeStep(Stepper):
     no longer reaches it.
 
     A token's logits are the same bits whatever other tokens are computed with it, however its text is cut into calls
-    and whoever helps: each number is always summed in the same order. As many threads share the work as torch had
-    when the first of a process was made.
+    and whichever threads help: each number is always summed in the same order. As many threads share the work as torch
+    had when the first of a process was made.
     """
 
     def __init__(self, packed: PackedModel) -> None:

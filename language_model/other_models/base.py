@@ -30,14 +30,14 @@ class OtherCausalLM(CausalLM[C]):
 
     @property
     def end_ids(self) -> list[int]:
-        told = self._config.eos_token_id
-        return told if isinstance(told, list) else [] if told is None else [told]
+        ids = self._config.eos_token_id
+        return ids if isinstance(ids, list) else [] if ids is None else [ids]
 
     @property
     def begin_id(self) -> int | None:
         """The token that is before a text: the model's own, or else what ends the text before it."""
-        told = cast("int | None", self._config.bos_token_id)
-        return told if told is not None else next(iter(self.end_ids), None)
+        id = cast("int | None", self._config.bos_token_id)
+        return id if id is not None else next(iter(self.end_ids), None)
 
     @property
     def layers(self) -> int:
@@ -46,8 +46,8 @@ class OtherCausalLM(CausalLM[C]):
     @property
     def key_heads(self) -> int:
         """Heads that have keys and values of their own; several heads of queries may share one."""
-        told = getattr(self._config, "num_key_value_heads", None) or self._config.num_attention_heads
-        return cast(int, told)
+        heads = getattr(self._config, "num_key_value_heads", None) or self._config.num_attention_heads
+        return cast(int, heads)
 
     @property
     def head_width(self) -> int:
