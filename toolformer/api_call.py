@@ -232,7 +232,7 @@ def call_ids(
 
 
 def empty_call_ids(call: ApiCall, tokenizer: Tokenizer, *, quoted: bool) -> list[int]:
-    """Ids of ``e(c, empty)``, by which the filter tells a result's help from that of the call alone."""
+    """Ids of ``e(c, empty)``, by which the filter separates a result's help from that of the call alone."""
     marks = tokenizer.marks
     return [*_before_result(call, tokenizer, quoted), *marks.arrow, *tokenizer.encode(marks.gap), *marks.closing]
 

@@ -1,7 +1,7 @@
 """Sessions with an MCP server at an address, over streamable HTTP.
 
 Each call has a session of its own. It costs a handshake, but a server that was started anew is simply there again, no
-call ends with another's, and a call that is given up ends all that it began.
+call ends with another's, and a call that is aborted ends all that it began.
 """
 
 from __future__ import annotations

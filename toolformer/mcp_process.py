@@ -100,7 +100,7 @@ class ProcessSessions:
             process.failed(httpx.ConnectError("its server is being stopped"))
 
     def _why(self, error: Exception) -> Exception:
-        """What is told to those who wait for a process that did not start."""
+        """The error for those who wait for a process that did not start."""
         if isinstance(error, SecretMissing):
             return Failed(ErrorCode.UNREACHABLE, f"{self._tool.name} cannot be asked: {error}")
         if isinstance(error, TimeoutError):
@@ -139,17 +139,17 @@ class _Process:
     @asynccontextmanager
     async def connected(self, server: StdioServerParameters) -> AsyncGenerator[TransportStreams, None]:
         """The SDK's connection to a new process, watched for signs of life."""
-        async with stdio_client(server, sys.stderr) as (said, told), anyio.create_task_group() as passing:
+        async with stdio_client(server, sys.stderr) as (incoming, outgoing), anyio.create_task_group() as passing:
             sending, receiving = anyio.create_memory_object_stream[SessionMessage | Exception](0)
 
             async def pass_on() -> None:
                 async with sending:
                     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):  # the session is being closed
-                        async for message in said:
+                        async for message in incoming:
                             self._silent_since = None
                             await sending.send(message)
                     self.ended.set()  # before those who wait for an answer learn of it, and ask again
 
             passing.start_soon(pass_on)
-            yield receiving, told
+            yield receiving, outgoing
             passing.cancel_scope.cancel()

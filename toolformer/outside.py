@@ -29,7 +29,7 @@ _WITHOUT_SECRET: Final = frozenset({"accept", "accept-language", "user-agent"})
 
 
 class SecretMissing(Exception):  # noqa: N818 - reads as what happened
-    """A secret cannot be had; clients may read the message, so it names no value, variable or file of this machine."""
+    """A secret is missing; clients may read the message, so it names no value, variable or file of this machine."""
 
 
 def _checked_headers(headers: dict[str, str]) -> dict[str, str]:

@@ -71,7 +71,7 @@ class ResultCache(Protocol):
         """Keep these outputs.
 
         Raises:
-            CacheUnavailable: if it cannot be told.
+            CacheUnavailable: if it cannot be written.
         """
         ...
 

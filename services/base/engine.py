@@ -126,7 +126,7 @@ class ServiceInfo:
     takes_input: bool = True
     """Whether there is anything to say to the tool; if not, an MCP client may leave the input out."""
     takes_context: bool = False
-    """Whether the engine is told `Call.date`."""
+    """Whether the engine is passed `Call.date`."""
     max_in_flight: int = 256
     """Calls being answered at once over all requests; one more is refused with 503 and ``Retry-After``."""
     answer_seconds: float = 30.0

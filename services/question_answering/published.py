@@ -28,7 +28,7 @@ from services.question_answering.weights import State
 
 CHECKPOINT_FILE: Final = "model.pth.tar"
 _HEAD_WIDTH: Final = 64
-"""Of every published BERT; a state dictionary does not tell how its width is split among heads."""
+"""Of every published BERT; a state dictionary does not say how its width is split among heads."""
 # Buffers that are no weights, copies of `shared`, and a bias that T5 has no use for.
 _DROPPED: Final = re.compile(
     r"embeddings\.position_ids|pooler\..*|(?:en|de)coder\.embed_tokens\.weight"

@@ -2,7 +2,7 @@
 question has too, and of the others numbers and names.
 
 A reader of ten million weights does not learn by itself, in hours of training, to look for the question's words in a
-passage, nor what could answer `when` and `who`; told which words these are, it learns to read between them (the exact
+passage, nor what could answer `when` and `who`; given these words, it learns to read between them (the exact
 match and token features of Chen et al., 2017).
 """
 

@@ -75,7 +75,7 @@ def build_lucene_index(passages: Path, index: Path, expected: int, threads: int,
                 progress.report(min(1.0, done / expected), done)
             elif total := _INDEXED.search(line):
                 indexed = _number(total.group(1))
-    # Anserini exits with 0 also where it has given up on a file, so its own count is what is believed.
+    # Anserini exits with 0 also where it has dropped a file, so its own count is what is believed.
     if process.returncode or indexed != expected:
         complaint = "\n".join(last_lines)
         raise LuceneBuildError(

@@ -25,14 +25,14 @@ class Progress:
         self._step = step
         self._unit = unit
         self._clock = clock
-        self._began = self._told = clock()
+        self._began = self._logged = clock()
 
     def report(self, share: float, count: int) -> None:
         """Note that ``share`` (0 to 1) is done and ``count`` units with it; logs a line if it is time for one."""
         now = self._clock()
-        if now - self._told < EVERY_SECONDS:
+        if now - self._logged < EVERY_SECONDS:
             return
-        self._told = now
+        self._logged = now
         seconds = now - self._began
         line = f"{self._step}: {100 * share:.0f} %, {count:,} {self._unit}, {count / seconds:,.0f} a second"
         if share > 0:

@@ -115,7 +115,7 @@ def _best_page(query: str, asked: frozenset[str], hits: Sequence[Hit], terms: Te
     """The title of the hit with most of the `asked` terms, of those that rank nearly as high as the first.
 
     Where several have as many, the longest title that stands word for word in `query` wins: stems make `Nanning` and
-    `Nan` one term, and the query tells them apart. Else it is the highest of them.
+    `Nan` one term, and the query separates them. Else it is the highest of them.
     """
     words = f" {_plain_words(query)} "
 

@@ -69,13 +69,13 @@ class Config(uvicorn.Config):
         self.head_seconds = head_seconds
         self.in_order: dict[Counted, None] = {}
         """The open connections; the one that has sent nothing for longest first."""
-        self._told: dict[str, float] = {}
+        self._warned: dict[str, float] = {}
 
-    def tell(self, message: str, *args: object) -> None:
+    def warn(self, message: str, *args: object) -> None:
         """Warn in the log, with a message of one kind at most every few seconds."""
         now = time.monotonic()
-        if now - self._told.get(message, -_QUIET_SECONDS) >= _QUIET_SECONDS:
-            self._told[message] = now
+        if now - self._warned.get(message, -_QUIET_SECONDS) >= _QUIET_SECONDS:
+            self._warned[message] = now
             logger.warning(message, *args)
 
 
@@ -100,10 +100,10 @@ class Counted(_Base):
         if len(others) >= self.config.most:
             silent = next((one for one in others if not one._answering()), None)
             if silent is None:
-                self.config.tell("%d connections are open, as many as may be; a new one is refused", len(others))
+                self.config.warn("%d connections are open, as many as may be; a new one is refused", len(others))
                 self._refuse(ApiError(503, "the server has as many connections as it takes; try again", code="busy"))
                 return
-            self.config.tell("%d connections are open, as many as may be; silent ones are closed", len(others))
+            self.config.warn("%d connections are open, as many as may be; silent ones are closed", len(others))
             silent._leave()
         others[self] = None
         self._watch_head()
@@ -167,7 +167,7 @@ class Counted(_Base):
             self._leave()
 
     def _refuse_head(self) -> None:
-        self.config.tell("a request's head of more than %d bytes was refused", MAX_HEAD_BYTES)
+        self.config.warn("a request's head of more than %d bytes was refused", MAX_HEAD_BYTES)
         self._refuse(head_too_large())
 
     def _refuse(self, error: ApiError) -> None:

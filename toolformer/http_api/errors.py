@@ -47,7 +47,7 @@ class ErrorResponse(BaseModel):
 
 
 class ApiError(Exception):
-    """An error the client is told about in full: raise it anywhere below a route.
+    """An error that is reported to the client in full: raise it anywhere below a route.
 
     Args:
         status: the HTTP status, 400 to 599.
@@ -208,10 +208,10 @@ def _explain_field(problem: Mapping[str, Any], param: str | None) -> str:
         case "too_long":
             return f"{param!r} has too many items; send at most {problem['ctx']['max_length']:,}"
         case _:
-            told = str(problem["msg"]).removeprefix("Value error, ")
-            if told.startswith("Input should"):
-                return f"{param!r} must{told.removeprefix('Input should')}"
-            return f"{param!r}: {told}"
+            message = str(problem["msg"]).removeprefix("Value error, ")
+            if message.startswith("Input should"):
+                return f"{param!r} must{message.removeprefix('Input should')}"
+            return f"{param!r}: {message}"
 
 
 def _phrase(status: int) -> str:

@@ -1,7 +1,7 @@
 """By which names a server may be called, so that a web page cannot use a server that only its visitor can reach.
 
 A page of any site may send requests to 127.0.0.1, and one that lets its own name point there ("DNS rebinding") may read
-the answers. A browser tells in ``Host`` and ``Origin`` whom it believes to talk to, and for whom.
+the answers. A browser names in ``Host`` and ``Origin`` whom it believes to talk to, and for whom.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ BODY_SECONDS: Final = 30.0
 """From the end of a request's head to the end of its body."""
 
 BODIES_UNDER_WAY: Final = 64
-"""Of the largest size, together in memory; with more, the one that has been coming for longest is given up."""
+"""Of the largest size, together in memory; with more, the one that has been coming for longest is dropped."""
 
 
 def replayed(body: bytes, receive: Receive) -> Receive:

@@ -50,23 +50,23 @@ class JsonFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line of ASCII."""
-        told: dict[str, Any] = {
+        data: dict[str, Any] = {
             "time": _moment(record),
             "level": record.levelname,
             "logger": record.name,
             "message": record.getMessage(),
         }
         if current := request_id.get():
-            told["request_id"] = current
+            data["request_id"] = current
         span = trace.get_current_span().get_span_context()
         if span.is_valid:
-            told["trace_id"], told["span_id"] = trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id)
-        told |= {name: value for name, value in vars(record).items() if name not in _USUAL}
+            data["trace_id"], data["span_id"] = trace.format_trace_id(span.trace_id), trace.format_span_id(span.span_id)
+        data |= {name: value for name, value in vars(record).items() if name not in _USUAL}
         if record.name == "uvicorn.access" and isinstance(record.args, tuple) and len(record.args) == 5:
-            told |= zip(("client", "method", "path", "http_version", "status"), record.args, strict=True)
+            data |= zip(("client", "method", "path", "http_version", "status"), record.args, strict=True)
         if record.exc_info:
-            told["exception"] = self.formatException(record.exc_info)
-        return json.dumps(told, default=str)
+            data["exception"] = self.formatException(record.exc_info)
+        return json.dumps(data, default=str)
 
 
 class AccessLines(logging.Filter):
@@ -96,12 +96,12 @@ def configure_logging(level: str = "INFO", form: LogFormat = "text") -> None:
     handler.setFormatter(JsonFormatter() if form == "json" else LineFormatter(colour=colour))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging.captureWarnings(True)
-    # What these say at INFO (one line a request, or of a lifecycle that is ours to tell) is said better elsewhere.
+    # What these say at INFO (one line a request, or of a lifecycle that we log) is logged better elsewhere.
     for talkative in ("uvicorn.error", "mcp", "httpx", "httpx2"):
         logging.getLogger(talkative).setLevel(max(logging.WARNING, logging.getLogger().level))
     # What a request or an answer holds, these would write at DEBUG.
-    for telling in ("httpcore", "httpcore2", "urllib3"):
-        logging.getLogger(telling).setLevel(max(logging.INFO, logging.getLogger().level))
+    for revealing in ("httpcore", "httpcore2", "urllib3"):
+        logging.getLogger(revealing).setLevel(max(logging.INFO, logging.getLogger().level))
     # An earlier server of this process may have set these with uvicorn's own configuration, which lasts.
     access = logging.getLogger("uvicorn.access")
     access.filters = [AccessLines()]

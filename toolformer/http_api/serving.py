@@ -57,7 +57,7 @@ class _Outermost(HttpMiddleware):
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, saying in our log when it accepts requests and when it begins to drain, and telling ``on_drain``."""
+    """uvicorn, logging when it accepts requests and when it begins to drain, and calling ``on_drain``."""
 
     def __init__(self, config: uvicorn.Config, on_drain: Callable[[], None]) -> None:
         super().__init__(config)
@@ -144,10 +144,10 @@ def serve(
         on_drain: called in the event loop when a drain begins, for what the app serves beside HTTP.
 
     Raises:
-        SystemExit: always; 0 after a drain, another number when the port cannot be had or the app does not start.
+        SystemExit: always; 0 after a drain, another number when the port is not available or the app does not start.
     """
     for signal_number in (signal.SIGTERM, signal.SIGINT):
-        # uvicorn drains on both and raises the signal again for whoever handled it before. That is us: a drain that was
+        # uvicorn drains on both and raises the signal again for its earlier handler. That is us: a drain that was
         # asked for is a success. It also holds for a signal that comes before uvicorn listens for one.
         signal.signal(signal_number, _exit_cleanly)
     max_connections = connections.room_for(max_connections)
@@ -177,7 +177,7 @@ def listen(host: str, port: int, backlog: int = 1) -> socket.socket:
     """A listening socket, or a clear word in the log and the end of the process: before anything heavy is loaded.
 
     Raises:
-        SystemExit: 1 if the port cannot be had.
+        SystemExit: 1 if the port is not available.
     """
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0][0]

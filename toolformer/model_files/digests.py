@@ -1,6 +1,6 @@
 """Digests of files: one list in a folder, ``SHA256SUMS``, which ``sha256sum --check`` reads as well.
 
-Whoever writes a model or an index records it last; whoever opens it compares. At a start files up to `AT_START` bytes
+What writes a model or an index records it last; what opens it compares. At a start files up to `AT_START` bytes
 are read for this; larger ones would hold a start up, so `toolformer doctor` reads those.
 """
 
