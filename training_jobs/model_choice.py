@@ -54,8 +54,8 @@ class ModelChoice:
             raise StageError(f"--model: {self.path} holds no checkpoint (config.json); name a folder that does")
         files = sorted(path for path in self.path.iterdir() if path.is_file() and path.suffix not in (".md", ".lock"))
         if self.server is not None:
-            told = {path.name: quick_digest(path) for path in files if path.name in _ON_SERVER}
-            return {"model": told, "served_as": self.served_as}
+            digests = {path.name: quick_digest(path) for path in files if path.name in _ON_SERVER}
+            return {"model": digests, "served_as": self.served_as}
         if not any(path.suffix in (".safetensors", ".bin") for path in files):
             files += self.path.glob(f"{self.precision}/SHA256SUMS")  # quantized weights without those they are made of
         return {

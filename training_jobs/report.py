@@ -55,8 +55,8 @@ def _run(options: argparse.Namespace) -> None:
         found = measure(files, options.truth, reach=options.reach, rule=read_rule(folder.merged))
         Console().print(printed(found))
         if options.json is not None:
-            told = {tool: one.as_json() for tool, one in found.items()}
-            write_json(options.json, told)
+            found_by_tool = {tool: one.as_json() for tool, one in found.items()}
+            write_json(options.json, found_by_tool)
 
 
 if __name__ == "__main__":

@@ -115,10 +115,10 @@ def evaluate(
     scores = tuple(score(suites[suite], condition, some) for (condition, suite), some in answers.items())
     parameters = count_parameters(who.checkpoint) if who.checkpoint else 0
     label = who.label or name or (who.checkpoint.name if who.checkpoint else "")
-    told = settings | {
+    recorded = settings | {
         "limit": what.limit, "count": what.count, "tools": who.tools, "toolformer": _version(),
     }  # fmt: skip
-    outcome = Outcome(label, parameters, told, scores, losses, left_out, folder)
+    outcome = Outcome(label, parameters, recorded, scores, losses, left_out, folder)
     outcome.write(folder)
     return outcome, answers
 

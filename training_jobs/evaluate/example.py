@@ -12,7 +12,7 @@ for a small model that has never read one."""
 
 
 class SuiteError(ValueError):
-    """A suite cannot be had. The message is one line: file, place, field, what is wrong, what to do."""
+    """A suite is not available. The message is one line: file, place, field, what is wrong, what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,8 @@ class Tools:
 class ServedModel:
     """A model behind ``url``; an async context manager.
 
-    Once entered, ``name`` is the model's, and ``gateway`` says whether the server is this project's gateway, which can
-    be told of calls.
+    Once entered, ``name`` is the model's, and ``gateway`` says whether the server is this project's gateway, which
+    takes settings of calls.
     """
 
     def __init__(self, url: str, name: str | None = None, reach: Reach | None = None, connections: int = 64) -> None:
@@ -187,11 +187,11 @@ class ServedModel:
             self.name = self.name or str(models.json()["data"][0]["id"])
             if tools.is_success:
                 self.gateway = True
-                told = tools.json()["data"]
+                listed = tools.json()["data"]
                 down = {
-                    str(one["name"]): str(one.get("reason") or "no reason given") for one in told if not one["ready"]
+                    str(one["name"]): str(one.get("reason") or "no reason given") for one in listed if not one["ready"]
                 }
-                self.tools = Tools(tuple(str(one["name"]) for one in told), down)
+                self.tools = Tools(tuple(str(one["name"]) for one in listed), down)
         except (ValueError, LookupError, TypeError) as error:
             raise ModelTrouble(f"{self.url}: its lists of models and tools cannot be read ({error!r})") from error
 
@@ -216,7 +216,7 @@ def _read(response: httpx.Response) -> Completion:
 def _message(response: httpx.Response) -> str:
     """What an error's body says, in one short line."""
     try:
-        told = response.json()["error"]["message"]
+        message = response.json()["error"]["message"]
     except (ValueError, LookupError, TypeError):
-        told = response.text
-    return " ".join(str(told).split())[:300]
+        message = response.text
+    return " ".join(str(message).split())[:300]

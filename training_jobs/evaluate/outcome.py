@@ -57,7 +57,7 @@ class Outcome:
 
     def write(self, folder: Path) -> None:
         """Write ``results.json``."""
-        told = {
+        results = {
             "label": self.label,
             "parameters": self.parameters,
             "settings": dict(self.settings),
@@ -65,7 +65,7 @@ class Outcome:
             "perplexity": {name: loss.as_json() for name, loss in self.perplexity.items()},
             "left_out": {name: dict(reasons) for name, reasons in self.left_out.items()},
         }
-        write_json(folder / RESULTS, told)
+        write_json(folder / RESULTS, results)
 
     @classmethod
     def read(cls, folder: Path) -> Self:
@@ -76,13 +76,13 @@ class Outcome:
         """
         path = folder / RESULTS
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
+            read = json.loads(path.read_text(encoding="utf-8"))
             losses = {
                 name: TextLoss(loss["nats"], loss["tokens"], loss["texts"], loss["bytes"])
-                for name, loss in told["perplexity"].items()
+                for name, loss in read["perplexity"].items()
             }
-            scores = tuple(Score.from_json(score) for score in told["scores"])
-            return cls(told["label"], told["parameters"], told["settings"], scores, losses, told["left_out"], folder)
+            scores = tuple(Score.from_json(score) for score in read["scores"])
+            return cls(read["label"], read["parameters"], read["settings"], scores, losses, read["left_out"], folder)
         except OSError as error:
             raise SuiteError(f"{path}: cannot be read ({error.strerror or error}); name the --out of a run") from error
         except (ValueError, LookupError, TypeError, AttributeError) as error:

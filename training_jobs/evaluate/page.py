@@ -35,7 +35,7 @@ def write_page(path: Path, outcomes: Sequence[Outcome], answers: Answers | None 
 
 
 def _about(outcome: Outcome) -> str:
-    told = [f"{name} {value}" for name, value in outcome.settings.items() if isinstance(value, str | int)]
+    settings = [f"{name} {value}" for name, value in outcome.settings.items() if isinstance(value, str | int)]
     parameters = [f"{outcome.parameters:,} parameters"] if outcome.parameters else []
     left_out = [
         f"{SUITES[suite].title}: {number:,} left out ({reason})"
@@ -43,7 +43,7 @@ def _about(outcome: Outcome) -> str:
         for reason, number in reasons.items()
         if number and suite in SUITES
     ]
-    return "; ".join([*parameters, *told, *left_out])
+    return "; ".join([*parameters, *settings, *left_out])
 
 
 def _bars(outcomes: Sequence[Outcome]) -> Iterator[dict[str, Any]]:

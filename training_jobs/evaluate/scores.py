@@ -33,7 +33,7 @@ class Share:
         return wilson_interval(self.right, self.n)
 
     @property
-    def told(self) -> str:
+    def shown(self) -> str:
         """In percent, with its interval."""
         low, high = self.interval
         return f"{100 * self.value:.1f} ({100 * low:.0f}-{100 * high:.0f})" if self.n else "-"
@@ -104,13 +104,13 @@ class Score:
         }
 
     @classmethod
-    def from_json(cls, told: dict[str, Any]) -> Score:
+    def from_json(cls, values: dict[str, Any]) -> Score:
         """What :meth:`as_json` gave.
 
         Raises:
             KeyError, ValueError: it is something else.
         """
-        return _SCORE.validate_python({**told, "condition": Condition(told["k"], told["max_calls"])})
+        return _SCORE.validate_python({**values, "condition": Condition(values["k"], values["max_calls"])})
 
 
 _SCORE: Final = TypeAdapter(Score)

@@ -22,7 +22,7 @@ _TITLES: Final = {
     "tools": "Prompts that ask for a tool",
 }
 _PARTS_OF: Final = ("own", "tools", "temporal")
-"""Tables whose suites are told part by part as well."""
+"""Tables whose suites are shown part by part as well."""
 _NONE: Final = "-"
 
 
@@ -85,7 +85,7 @@ def _accuracy(title: str, suites: Sequence[str], outcomes: Sequence[Outcome]) ->
         for condition in outcome.conditions:
             found = [outcome.score(name, condition) for name in suites]
             if any(found):
-                rows.append((outcome.row(condition), *(one.all.told if one else _NONE for one in found)))
+                rows.append((outcome.row(condition), *(one.all.shown if one else _NONE for one in found)))
     return Table(title, tuple(heading), tuple(rows), "In parentheses: 95 % intervals (Wilson).")
 
 
@@ -102,7 +102,7 @@ def _parts(outcomes: Sequence[Outcome]) -> Table:
             for outcome, score in found:
                 if part in score.splits:
                     share = score.splits[part]
-                    rows.append((title, part, outcome.row(score.condition), share.told, str(share.n)))
+                    rows.append((title, part, outcome.row(score.condition), share.shown, str(share.n)))
     return Table("Parts of suites", ("suite", "part", "", "right, %", "n"), tuple(rows))
 
 
@@ -113,8 +113,8 @@ def _kinds(suite: str, title: str, outcomes: Sequence[Outcome]) -> Table:
         for outcome, score in scored:
             share = score.splits.get(kind, score.all)
             conduct = score.conduct.get(kind)
-            told = (conduct.expected.told, str(conduct.empty), str(conduct.cut_off)) if conduct else (_NONE,) * 3
-            rows.append((kind, outcome.row(score.condition), share.told, *told, str(share.n)))
+            conducts = (conduct.expected.shown, str(conduct.empty), str(conduct.cut_off)) if conduct else (_NONE,) * 3
+            rows.append((kind, outcome.row(score.condition), share.shown, *conducts, str(share.n)))
     heading = ("kind", "", "right, %", "called as expected, %", "empty", "cut off", "n")
     note = "In parentheses: 95 % intervals (Wilson). Cut off: the tokens ran out before the text ended."
     return Table(f"Prompts of {title}", heading, tuple(rows), note)
@@ -163,11 +163,13 @@ def _decoding(outcomes: Sequence[Outcome]) -> Table:
         for outcome in outcomes:
             for score in sorted((one for one in outcome.scores if one.suite == name), key=lambda one: one.condition):
                 known = paper.decoding(name, score.condition.k)
-                told = [str(known.get(name, _NONE)) if known else _NONE for name in ("all", "with", "without", "calls")]
+                published = [
+                    str(known.get(name, _NONE)) if known else _NONE for name in ("all", "with", "without", "calls")
+                ]
                 share = f"{100 * score.with_calls.n / max(1, score.all.n):.1f}"
                 rows.append((
-                    title, outcome.label, str(score.condition.k), str(score.condition.max_calls), score.all.told,
-                    score.with_calls.told, score.without_calls.told, share, *told,
+                    title, outcome.label, str(score.condition.k), str(score.condition.max_calls), score.all.shown,
+                    score.with_calls.shown, score.without_calls.shown, share, *published,
                 ))  # fmt: skip
     ours = ("all", "with calls", "without", "calls, %")
     heading = ("suite", "", "k", "max calls", *ours, *(f"paper: {name}" for name in ours))

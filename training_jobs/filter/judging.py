@@ -12,7 +12,7 @@ from training_jobs.nothing_kept import Fate, Keeping, in_text
 from training_jobs.records import BELOW, KEPT, Annotated, Candidate
 
 LOOKS_AHEAD: Final = "looks ahead"
-"""The input is in the text, but not before the call: whoever writes the call there cannot know it."""
+"""The input is in the text, but not before the call: anyone who writes the call there cannot know it."""
 NO_RESULT: Final = "no result: {code}"
 NOT_EXECUTED: Final = "not executed"
 NOT_SCORED: Final = "not scored"

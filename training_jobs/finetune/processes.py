@@ -30,14 +30,14 @@ def configuration(sharding: Sharding, file: Path | None) -> dict[str, Any] | Non
         _require_deepspeed()
     path = file or _HOSTED / _FILES[sharding]
     try:
-        told = json.loads(path.read_bytes())
+        settings = json.loads(path.read_bytes())
     except OSError as error:
         raise StageError(f"--sharding-file: {path} cannot be read ({error.strerror})") from error
     except ValueError as error:
         raise StageError(f"--sharding-file: {path} is not JSON ({error})") from error
-    if not isinstance(told, dict):
+    if not isinstance(settings, dict):
         raise StageError(f"--sharding-file: {path} must hold an object")
-    return told
+    return settings
 
 
 def processes() -> tuple[int, int]:
@@ -49,7 +49,7 @@ def join_on_cpu(sharding: Sharding) -> None:
     """Let processes on CPUs find one another over gloo, and accelerate shard there.
 
     accelerate shards on accelerators only: on CPUs it would say nothing and give each process a whole copy. FSDP2 and
-    ZeRO-3 themselves work there, which is how they are tested, so it is told that the processes are of such a kind."""
+    ZeRO-3 themselves work there, which is how they are tested, so the kind of the processes is set here."""
     from accelerate.state import DistributedType, PartialState
 
     if sharding == "zero3":

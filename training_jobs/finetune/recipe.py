@@ -90,15 +90,15 @@ def begin_run(out: Path, recipe: FinetuneRecipe, inputs: Mapping[str, Any]) -> N
     Raises:
         StageError: if ``out`` holds a run of another recipe, model or texts; the message names what differs.
     """
-    told = json.loads(json.dumps({"recipe": asdict(recipe), "inputs": inputs}))
+    identity = json.loads(json.dumps({"recipe": asdict(recipe), "inputs": inputs}))
     path = out / IDENTITY_FILE
     if not path.exists():
         out.mkdir(parents=True, exist_ok=True)
-        write_json(path, told)
+        write_json(path, identity)
         return
     try:
         before = json.loads(path.read_bytes())
-        different = ", ".join(filter(None, (differing(before[part], told[part]) for part in told)))
+        different = ", ".join(filter(None, (differing(before[part], identity[part]) for part in identity)))
     except (ValueError, KeyError, AttributeError) as error:
         raise StageError(f"{path}: is not a run's ({error}); give another --out") from error
     if different:

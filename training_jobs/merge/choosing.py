@@ -96,9 +96,9 @@ def is_late(before: str, behind: str, asked: str, output: str) -> bool:
     ``before`` it and the first ``behind`` it are side by side there, as in ``November [Calendar() -> Today is Monday,
     November 27, 1989.] 27``. Small words do not count, and neither do they all where what was asked about is among them
     (``A sitar is [WikiSearch("sitar") -> Sitar > A sitar is a string instrument.] a string`` is not late)."""
-    told, said, first = _words(before[-_LOOKED_AT:]), _words(output), _words(behind[:_LOOKED_AT])[:1]
+    earlier, said, first = _words(before[-_LOOKED_AT:]), _words(output), _words(behind[:_LOOKED_AT])[:1]
     shared = max(
-        (_common_end(told, said[:at]) for at in range(len(said)) if said[at : at + 1] == first), key=len, default=[]
+        (_common_end(earlier, said[:at]) for at in range(len(said)) if said[at : at + 1] == first), key=len, default=[]
     )
     thing = set(_words(asked))
     return any(len(word) > _SMALL for word in shared) and not (thing and thing <= set(shared))

@@ -22,10 +22,10 @@ _DATA: Final = "/*DATA*/null"
 def write_page(path: Path, template: Path, data: Any) -> None:
     """Write ``template`` filled with ``data`` (JSON) to ``path``."""
     # The texts are anybody's: "</script>" in one must not end the script that they are in.
-    told = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
+    filling = json.dumps(data, ensure_ascii=False).replace("<", "\\u003c").replace("\u2028", "\\u2028")
     page = template.read_text(encoding="utf-8")
     for mark, name in ((_STYLE, "style.css"), (_SCRIPT, "script.js")):
         page = page.replace(mark, (_HERE / name).read_text(encoding="utf-8").strip(), 1)
     head, tail = page.split(_DATA)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, f"{head}{told}{tail}".encode())
+    write_whole(path, f"{head}{filling}{tail}".encode())

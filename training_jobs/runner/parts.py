@@ -70,7 +70,7 @@ class Parts:
         self._marker = marker_of(output)
 
     def joined(self) -> bool:
-        """Whether the output is there, by whoever joined it."""
+        """Whether the output is there, whichever process joined it."""
         return self._marker.exists()
 
     def finished(self) -> bool:
@@ -166,8 +166,8 @@ class Parts:
             if self.joined():  # another process joined them and swept up
                 return True
             raise
-        told = {"settings": self._settings, "bytes": size, "sha256": digest.hexdigest()}
-        write_json(self._marker, told)
+        contents = {"settings": self._settings, "bytes": size, "sha256": digest.hexdigest()}
+        write_json(self._marker, contents)
         shutil.rmtree(self._folder, ignore_errors=True)
         return True
 
@@ -196,10 +196,10 @@ class Parts:
 
 def _read(path: Path) -> dict[str, Any] | None:
     try:
-        told = json.loads(path.read_bytes())
+        contents = json.loads(path.read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-    return told if isinstance(told, dict) else None
+    return contents if isinstance(contents, dict) else None
 
 
 def _digest(data: bytes) -> str:

@@ -48,7 +48,7 @@ class _Said:
 @dataclass(frozen=True, slots=True)
 class _Failed:
     message: str
-    told: bool
+    for_people: bool
     """Whether the message is for people; else it is a traceback."""
 
 
@@ -115,7 +115,7 @@ def _receive(pipe: Connection, process: BaseProcess) -> ChunkDone | _Said:
             "or smaller chunks. Run again to go on"
         ) from None
     if isinstance(event, _Failed):
-        raise StageError(event.message) if event.told else RuntimeError(event.message)
+        raise StageError(event.message) if event.for_people else RuntimeError(event.message)
     assert isinstance(event, ChunkDone | _Said)
     return event
 
@@ -124,7 +124,7 @@ def _serve(work: ChunkWork, pipe: Connection) -> None:
     """The worker's own life."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C goes to all; the parent ends us
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    _told(pipe, lambda: _do_all(work, pipe))
+    _report_failure(pipe, lambda: _do_all(work, pipe))
 
 
 def _do_all(work: ChunkWork, pipe: Connection) -> None:
@@ -133,13 +133,13 @@ def _do_all(work: ChunkWork, pipe: Connection) -> None:
             pipe.send(do(pipe.recv()))
 
 
-def _told(pipe: Connection, do: Callable[[], None]) -> None:
+def _report_failure(pipe: Connection, do: Callable[[], None]) -> None:
     try:
         do()
     except (StageError, RecordError) as error:
-        pipe.send(_Failed(str(error), told=True))
+        pipe.send(_Failed(str(error), for_people=True))
     except Exception:
-        pipe.send(_Failed(traceback.format_exc(), told=False))
+        pipe.send(_Failed(traceback.format_exc(), for_people=False))
 
 
 def _end_with_parent() -> None:

@@ -41,7 +41,7 @@ class StageProgress:
     ) -> None:
         self._unit = unit
         self._name, self._total, self._completed, self._console = name, total, completed, console
-        self._before = self._told_at = completed
+        self._before = self._reported = completed
         self._clock = clock
         self._began = self._said_at = clock()
         self.counts: Counter[str] = Counter()
@@ -50,9 +50,9 @@ class StageProgress:
         if console.is_terminal:
             self._bar = Progress(
                 TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(),
-                TextColumn("{task.fields[told]}"), console=console, transient=False,
+                TextColumn("{task.fields[status]}"), console=console, transient=False,
             )  # fmt: skip
-            self._task = self._bar.add_task(escape(name), total=total, completed=completed, told="")
+            self._task = self._bar.add_task(escape(name), total=total, completed=completed, status="")
 
     def __enter__(self) -> Self:
         if self._bar is not None:
@@ -64,7 +64,7 @@ class StageProgress:
     ) -> None:
         if self._bar is not None:
             self._bar.stop()
-        elif kind is None and self._completed > self._told_at:
+        elif kind is None and self._completed > self._reported:
             self._line()
 
     def advance(self, documents: int, counts: Mapping[str, int], note: str = "") -> None:
@@ -73,7 +73,7 @@ class StageProgress:
         self._completed += documents
         self.counts.update(counts)
         if self._bar is not None:
-            self._bar.update(self._task, completed=self._completed, told=escape(self._told()))
+            self._bar.update(self._task, completed=self._completed, status=escape(self._status()))
         elif self._clock() - self._said_at >= EVERY_S:
             self._said_at = self._clock()
             self._line()
@@ -83,10 +83,10 @@ class StageProgress:
         self._console.print(f"{self._name}: {message}", markup=False, highlight=False, soft_wrap=True)
 
     def _line(self) -> None:
-        self._told_at = self._completed
-        self.say(f"{self._completed:,}/{self._total:,} {self._unit}, {self._told()}")
+        self._reported = self._completed
+        self.say(f"{self._completed:,}/{self._total:,} {self._unit}, {self._status()}")
 
-    def _told(self) -> str:
+    def _status(self) -> str:
         spent = max(self._clock() - self._began, 1e-6)
         rate = (self._completed - self._before) / spent
         left = (self._total - self._completed) / rate if rate else 0.0

@@ -19,7 +19,7 @@ class Needs:
 
 
 Say = Callable[[str], None]
-"""Tells people one line."""
+"""Shows people one line."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from services.calculator.engine import calculate
 from training_jobs.corpora.base.drawing import CorpusText, Heading
 from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.again import with_parts_again
-from training_jobs.corpora.real_text.days import any_day, beside, of_day, told
+from training_jobs.corpora.real_text.days import any_day, beside, filled, of_day
 from training_jobs.corpora.real_text.facts_part import facts
 from training_jobs.corpora.real_text.generated_part import (
     asked_days,
@@ -210,7 +210,7 @@ def test_another_day_is_as_far_from_today_as_the_sentence_says() -> None:
     seen = Counter[str]()
     for _ in range(20_000):
         day, form = any_day(rng), beside(rng)
-        text, before = told(form, of_day(day, rng))
+        text, before = filled(form, of_day(day, rng))
         assert text.startswith(f"{before} "), text
         assert not set("{}") & set(text), text
         for kind, sign in kinds.items():

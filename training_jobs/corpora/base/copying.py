@@ -104,8 +104,8 @@ def _texts(documents: Path | None, count: int, seed: int) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Command line."""
-    told = (__doc__ or "").splitlines()
-    parser = job_parser("training_jobs.corpora.base.copying", told[0], "\n".join(told[2:4]))
+    lines = (__doc__ or "").splitlines()
+    parser = job_parser("training_jobs.corpora.base.copying", lines[0], "\n".join(lines[2:4]))
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL", help="a GPT-J checkpoint directory")
     parser.add_argument("--texts", type=int, default=100, help="texts to read, at least 1 (%(default)s)")
     parser.add_argument("--documents", type=Path, metavar="FILE", help="draw them from these documents, not generated")

@@ -17,7 +17,7 @@ _PART: Final = (4, 40)
 
 def with_parts_again(rng: random.Random, ids: Sequence[int]) -> list[int]:
     """The tokens ``ids`` with parts of them put in again, each at any place after itself: so that nothing but the
-    tokens themselves tells that a part is being repeated."""
+    tokens themselves shows that a part is being repeated."""
     puts: list[tuple[int, Sequence[int]]] = []
     for _ in range(1 + len(ids) // _PART[1]):
         start = rng.randrange(len(ids) or 1)

@@ -16,7 +16,7 @@ _DAYS: Final = 30_000
 _SPELLED_SHARE: Final = 0.5
 _MOST_YEARS: Final = (12, 80)
 """One as often as the other: people count few years more often."""
-_TOLD_BY_CALENDAR: Final = re.compile(r" \{(?!k\}|w\}|born\})")
+_FROM_CALENDAR: Final = re.compile(r" \{(?!k\}|w\}|born\})")
 
 
 def any_day(rng: random.Random) -> dt.date:
@@ -33,9 +33,9 @@ def beside(rng: random.Random) -> str:
     return form.replace("{when}", moment).replace("{x", "{" + slot)
 
 
-def told(form: str, slots: Mapping[str, Any]) -> tuple[str, str]:
+def filled(form: str, slots: Mapping[str, Any]) -> tuple[str, str]:
     """The form with its slots filled, and of it what stands before the calendar's part; it may begin with one."""
-    text, before = (part.format_map(slots) for part in (form, _TOLD_BY_CALENDAR.split(form)[0]))
+    text, before = (part.format_map(slots) for part in (form, _FROM_CALENDAR.split(form)[0]))
     return text[:1].upper() + text[1:], before[:1].upper() + before[1:]
 
 

@@ -38,7 +38,7 @@ _TAUGHT_PERCENT: Final = 50.0
 
 
 @dataclass(frozen=True, slots=True)
-class ToldFact:
+class StatedFact:
     """A fact on ``thing``, asked and answered or stated, the ``answer`` in this ``text``, and a ``question`` for it,
     the text's own if that asks."""
 
@@ -48,7 +48,7 @@ class ToldFact:
     question: str
 
 
-def facts(rng: random.Random, exams: Exams, side: Side | None = None) -> Iterator[ToldFact]:
+def facts(rng: random.Random, exams: Exams, side: Side | None = None) -> Iterator[StatedFact]:
     """Facts but for those that an exam asks in these words, of the things on one ``side`` or of all, without end."""
     while True:
         fact = _of_geography(rng) if rng.random() < _GEOGRAPHY_SHARE else _of_table(rng)
@@ -57,7 +57,7 @@ def facts(rng: random.Random, exams: Exams, side: Side | None = None) -> Iterato
             yield fact
 
 
-def found(fact: ToldFact) -> str:
+def found(fact: StatedFact) -> str:
     """What a search for the thing shows: its page's first sentence that says the answer, under the title; the answer
     alone, if no sentence says it so."""
     name = without_article(fact.thing)
@@ -71,7 +71,7 @@ def without_article(name: str) -> str:
     return next((name.removeprefix(one) for one in _ARTICLES if name.startswith(one)), name)
 
 
-def _of_table(rng: random.Random) -> ToldFact:
+def _of_table(rng: random.Random) -> StatedFact:
     table, number, column = rng.choice(_known())
     row = fact_rows(table)[number]
     value, forms = Value(listed(row.values[column])), _FORMS[table][column]
@@ -79,21 +79,21 @@ def _of_table(rng: random.Random) -> ToldFact:
     form = rng.choice(forms)
     asking = form if form.endswith("?") else rng.choice([one for one in forms if one.endswith("?")])
     text = (form if "{value" in form else f"{form} {{value}}") + "."
-    return ToldFact(row.name, text.format(**name, value=value), value, asking.format(**name))
+    return StatedFact(row.name, text.format(**name, value=value), value, asking.format(**name))
 
 
-def _of_geography(rng: random.Random) -> ToldFact:
+def _of_geography(rng: random.Random) -> StatedFact:
     while True:
         fact = draw_fact(rng, held_out=False)
         if not fact.relation.startswith(_GEOGRAPHY):
             continue
         question = ask(rng.choice(phrasings(fact.relation, held_out=False)), fact)
         if rng.random() < _ASKED_SHARE:
-            return ToldFact(fact.entity, f"{question} {fact.answer}.", fact.answer, question)
+            return StatedFact(fact.entity, f"{question} {fact.answer}.", fact.answer, question)
         plain = [one for one in statements(fact.relation, held_out=False) if "{person" not in one.lower()]
         if plain:
             stated = rng.choice(plain).replace("|", "").format(entity=fact.entity, answer=fact.answer)
-            return ToldFact(fact.entity, f"{stated[:1].upper()}{stated[1:]}.", fact.answer, question)
+            return StatedFact(fact.entity, f"{stated[:1].upper()}{stated[1:]}.", fact.answer, question)
 
 
 @cache

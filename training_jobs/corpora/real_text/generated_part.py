@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from training_jobs.corpora.real_text.days import any_day, beside, of_day, told
+from training_jobs.corpora.real_text.days import any_day, beside, filled, of_day
 from training_jobs.corpora.real_text.known_texts import as_typed
 from training_jobs.corpora.real_text.overlap import Exams
 from training_jobs.corpora.real_text.problems import PHRASES, bare, made, solved, stepped, taught
@@ -64,8 +64,8 @@ def days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
     while True:
         day = any_day(rng)
         forms = [*rng.sample(more, rng.choice((0, 1))), *(beside(rng) for _ in range(rng.choice((2, 4, 8))))]
-        today, _ = told(whole, of_day(day, rng))
-        sentences = [told(form, of_day(day, rng)) for form in forms]
+        today, _ = filled(whole, of_day(day, rng))
+        sentences = [filled(form, of_day(day, rng)) for form in forms]
         if rng.random() < _WITHIN_SHARE:
             within = (f"{before} ({today.rstrip('.')}){text[len(before) :]}" for text, before in sentences)
             yield " ".join(within).strip(), day
@@ -79,7 +79,7 @@ def asked_days(rng: random.Random) -> Iterator[tuple[str, dt.date]]:
     while True:
         day = any_day(rng)
         form = beside(rng) if rng.random() < _BESIDE_SHARE else rng.choice(today)
-        yield told(form, of_day(day, rng))[0], day
+        yield filled(form, of_day(day, rng))[0], day
 
 
 def foreign(rng: random.Random, pairs: Sequence[tuple[str, str, str]]) -> Iterator[str]:

@@ -16,8 +16,8 @@ from typing import Final
 from demo_world.articles import Truth
 from demo_world.articles.article import join
 from training_jobs.corpora.base.drawing import Heading
-from training_jobs.corpora.real_text.days import any_day, beside, of_day, told
-from training_jobs.corpora.real_text.facts_part import ToldFact, found
+from training_jobs.corpora.real_text.days import any_day, beside, filled, of_day
+from training_jobs.corpora.real_text.facts_part import StatedFact, found
 from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, made
 
 _FAMILIES: Final[Mapping[str, int]] = {"problem": 5, "passage": 3, "fact": 3, "foreign": 2, "day": 4}
@@ -69,7 +69,7 @@ class KnownTexts:
     pairs: Sequence[tuple[str, str, str]]
     names: Sequence[str]
     things: Sequence[str]
-    facts: Callable[[random.Random], Iterator[ToldFact]]
+    facts: Callable[[random.Random], Iterator[StatedFact]]
 
     def __call__(self, rng: random.Random, tool: str | None) -> tuple[str, tuple[Truth, ...], dt.date | None]:
         """A text, the calls that help in it, and the day it names."""
@@ -132,7 +132,7 @@ def _passage(rng: random.Random, question: str, answer: str, sentence: str, titl
     return KnownText(text, (Truth("QA", at, question, answer), *searched))
 
 
-def _fact(fact: ToldFact) -> KnownText:
+def _fact(fact: StatedFact) -> KnownText:
     at = fact.text.rindex(f" {fact.answer}")
     words = fact.text[:at].strip(_MARKS)
     searched = Truth("WikiSearch", at, words if _can_be_searched(words) else fact.thing, fact.answer, found(fact))
@@ -160,7 +160,7 @@ def as_typed(rng: random.Random, foreign: str, english: str) -> tuple[str, str]:
 def _day(rng: random.Random) -> tuple[KnownText, dt.date]:
     form = beside(rng) if rng.random() < _BESIDE_SHARE else rng.choice(PHRASES["days"]["today"])
     day = any_day(rng)
-    text, before = told(form, of_day(day, rng))
+    text, before = filled(form, of_day(day, rng))
     return KnownText(text, (Truth("Calendar", len(before), "", text[len(before) + 1 :].rstrip(".")),)), day
 
 

@@ -100,14 +100,14 @@ def made(rng: random.Random, names: Sequence[str], things: Sequence[str]) -> Pro
         return _wide(rng, names, things, 0)
     sign = rng.choice("+-*/")
     pattern = rng.choice([one for one in PHRASES["problem"] if one["sum"][2] == sign])
-    told = rng.choice(pattern["text"])
-    a, b = _operands(rng, pattern, told)
+    text = rng.choice(pattern["text"])
+    a, b = _operands(rng, pattern, text)
     name, other = rng.sample(names, 2)
     slots = {
         "name": name, "other": other, "thing": rng.choice(things), "place": rng.choice(PHRASES["words"]["place"]),
         "a": spelled(rng, a), "b": spelled(rng, b), "d": str(rng.randint(2, 99)),
     }  # fmt: skip
-    sentences = [told]
+    sentences = [text]
     if rng.random() < 0.3:
         sentences.insert(rng.randrange(2), rng.choice(PHRASES["distractors"]["text"]))
     sentences.append(rng.choice(pattern["question"]))
@@ -124,16 +124,16 @@ def _wide(rng: random.Random, names: Sequence[str], things: Sequence[str], half:
     """A problem from ``word_problems.toml``, from one ``half``, 0 or 1, of each pattern's texts."""
     kind = rng.choice(("+", "-", "*", "/", _SEVERAL_STEPS))
     pattern = rng.choice([one for one in _WIDE["problem"] if _kind(one["sum"]) == kind])
-    told = rng.choice(pattern["text"][half::2] or pattern["text"])
+    text = rng.choice(pattern["text"][half::2] or pattern["text"])
     if kind == _SEVERAL_STEPS:
         numbers = _several(rng, pattern["sum"])
     else:
-        numbers = dict(zip("ab", _operands(rng, pattern, told), strict=True))
+        numbers = dict(zip("ab", _operands(rng, pattern, text), strict=True))
     slots: dict[str, Any] = {slot: rng.choice(words) for slot, words in _WIDE["words"].items() if slot != "beside"}
     slots["name"], slots["other"] = rng.sample(names, 2)
     slots["thing"], slots["thing2"], slots["thing3"] = rng.sample(things, 3)
     slots |= {slot: spelled(rng, number) for slot, number in numbers.items()} | {"d": str(rng.randint(2, 99))}
-    sentences = [told]
+    sentences = [text]
     if "question" in pattern:
         if sentences[0][-1] == "." and rng.random() < _BESIDE_SHARE:
             sentences.insert(rng.randrange(2), rng.choice(_WIDE["words"]["beside"]))

@@ -19,7 +19,7 @@ NOT_BETWEEN: Final = "another language, but not between English"
 UNSURE: Final = "another language, but the classifier is not sure"
 NO_WORDS: Final = "only numbers and special symbols"
 
-# Of a text whose paragraphs fall for several reasons the first of these is told.
+# Of a text whose paragraphs fall for several reasons the first of these is reported.
 _ORDER: Final = (KEPT, NOT_BETWEEN, UNSURE, ONLY_ENGLISH, NO_WORDS)
 
 

@@ -43,7 +43,7 @@ _MONTH_ONLY: Final = re.compile(rf"{_START}(?:{_YM}[-/_.]?(?:1[0-2]|0?[1-9]|{_NA
 
 @dataclass(frozen=True, slots=True)
 class UrlDate:
-    """The day that a URL tells, or the ``reason`` why it tells none; exactly one of them is set."""
+    """The day that a URL names, or the ``reason`` why it names none; exactly one of them is set."""
 
     day: datetime.date | None = None
     reason: str | None = None
@@ -61,7 +61,7 @@ def date_in_url(url: str | None, *, latest: datetime.date | None = None) -> UrlD
 
     ``/2016/11/28/``, ``2016-11-28``, ``20161128``, ``2016/nov/28``, ``28-november-2016``, ``november-28-2016``,
     ``28-11-2016`` and ``?day=28&month=11&year=2016`` are read. Where day and month come before the year as numbers and
-    could be either way round, there is no telling. Dates before the Web, or after ``latest`` (when the page was
+    could be either way round, the date is ambiguous. Dates before the Web, or after ``latest`` (when the page was
     downloaded), are none.
     """
     if not url:
