@@ -2,7 +2,7 @@
 
 A phrase is a meaning (one pattern a language, ``tables/phrases.toml``) and the values of its slots. Meaning
 and values together are a composition; a composition is held out or trained on as a whole, in all languages at once, so
-that no language tells another what is held out. The words themselves are not held out: nobody can translate the name of
+that no language shows another what is held out. The words themselves are not held out: nobody can translate the name of
 a country they have never seen.
 """
 

@@ -99,7 +99,7 @@ def currency_titles() -> dict[str, str]:
 
 @cache
 def unique_cities() -> tuple[City, ...]:
-    """Cities whose bare name tells them from everything else here, the most populous first.
+    """Cities whose bare name sets them apart from everything else here, the most populous first.
 
     Such a name is the page's whole title and nobody else's, in ASCII letters, spaces and hyphens: what a
     language model's texts may use without a second meaning.

@@ -60,7 +60,7 @@ class VllmCounts:
 @dataclass
 class Way:
     """A started backend. ``times`` grows while it serves; ``counts`` are vLLM's, where that is inside, and ``url`` is
-    where a `vllm serve` tells its own."""
+    where a `vllm serve` reports its own."""
 
     backend: Backend
     counts: VllmCounts | None = None

@@ -12,7 +12,7 @@ from demo_world.texts.patterns import Slots
 
 
 def address(rng: random.Random, title: str, date: datetime.date, *, dated: bool) -> str:
-    """A URL for the article; ``dated`` says whether its path tells the day."""
+    """A URL for the article; ``dated`` says whether its path names the day."""
     slots = Slots(rng)
     host = rng.choice(WORDING.hosts).format(a=slots["thing"].replace(" ", ""), b=slots["animal"])
     month = MONTHS[date.month - 1].lower()

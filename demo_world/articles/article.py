@@ -60,7 +60,7 @@ class Piece:
 class Article:
     """A page as a crawl finds it.
 
-    ``number`` is its place in the corpus; ``date`` the day it was written, which its ``url`` may tell; ``truths`` in
+    ``number`` is its place in the corpus; ``date`` the day it was written, which its ``url`` may name; ``truths`` in
     reading order.
     """
 

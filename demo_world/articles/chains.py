@@ -178,7 +178,7 @@ KINDS: Final = tuple(_FAMILIES)
 
 
 def _following(rng: random.Random, known: Fact, held_out: bool) -> Fact | None:
-    """A fact about what ``known`` gives: a city's country, or a country's capital; ``None`` if there is none to tell.
+    """A fact about what ``known`` gives: a city's country, or a country's capital; ``None`` if there is none.
 
     What follows from a trainable fact is trainable too."""
     if known.relation == "country capital":

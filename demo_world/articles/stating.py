@@ -19,7 +19,7 @@ _ASKED_SHARE: Final = 0.3
 _AGAIN_SHARE: Final = 0.35
 _OPENING_SHARE: Final = 0.3
 _COUNTRY_SHARE: Final = 0.35
-"""Of the facts about countries only so many are told: a small model would know them all by heart."""
+"""Of the facts about countries only so many are stated: a small model would know them all by heart."""
 
 
 def draw_fact(rng: random.Random) -> Fact:
@@ -49,8 +49,8 @@ def fact_piece(rng: random.Random) -> Piece:
         text = render(pattern, slots, Known(CallSlot(searching.TOOL, fact.search), fact.answer), phrasing.key)
         after = rng.choice(WORDING.fact_again).format_map(slots) if rng.random() < _AGAIN_SHARE else ""
         inputs = ((asking.TOOL, question), (searching.TOOL, fact.search))
-        told = Piece(text, inputs)
-        return told.followed_by(after) if after else told
+        piece = Piece(text, inputs)
+        return piece.followed_by(after) if after else piece
 
 
 def _framed(rng: random.Random, statement: str) -> str:

@@ -129,13 +129,13 @@ def _of_text(text: Text) -> Piece:
     return Piece(text, ((text.call.tool, text.call.input),) if text.call else ())
 
 
-def _again(rng: random.Random, told: Piece, patterns: tuple[str, ...]) -> Piece:
-    """``told``, now and then with its answer said once more."""
+def _again(rng: random.Random, stated: Piece, patterns: tuple[str, ...]) -> Piece:
+    """``stated``, now and then with its answer said once more."""
     if rng.random() >= _AGAIN_SHARE:
-        return told
-    slots = Slots(rng, {"answer": told.text.answer})
+        return stated
+    slots = Slots(rng, {"answer": stated.text.answer})
     after = capitalise(rng.choice(patterns).format_map(slots))
-    return told.followed_by(after)
+    return stated.followed_by(after)
 
 
 def _title(rng: random.Random) -> str:

@@ -1,4 +1,4 @@
-"""What a general reader asks an encyclopedia, as data: one table a kind of thing, told in sentences of our own.
+"""What a general reader asks an encyclopedia, as data: one table a kind of thing, worded in sentences of our own.
 
 - ``*.tsv``: the tables; a row is a thing, a column what is known of it; ``;`` is between several
 - ``tables/facts.toml``: the sentences

@@ -14,12 +14,12 @@ from demo_world.page import Page, listed, phrase
 from demo_world.tables import read
 
 Patterns = Mapping[str, tuple[str, ...]]
-"""How a column is told: ``{name}`` is the row's name in a sentence, ``{column}`` a value of the row."""
+"""How a column is worded: ``{name}`` is the row's name in a sentence, ``{column}`` a value of the row."""
 
 
 @dataclass(frozen=True, slots=True)
 class FactWording:
-    """How the rows of one table are told.
+    """How the rows of one table are worded.
 
     Args:
         kind: in brackets after a title that another page has; empty where rows add sections to that page.
@@ -55,7 +55,7 @@ class _Draft:
     lead: list[str] = field(default_factory=list)
     sections: dict[str, list[str]] = field(default_factory=dict)
 
-    def told(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    def page_sections(self) -> tuple[tuple[str, tuple[str, ...]], ...]:
         """The sections as a page has them."""
         return tuple((heading, (" ".join(sentences),)) for heading, sentences in self.sections.items())
 
@@ -100,13 +100,13 @@ def with_facts(pages: Iterable[Page]) -> Iterator[Page]:
             namesake = drafts.pop(page.title)
             drafts[f"{page.title} ({namesake.kind})"] = namesake
         more = added.get(page.title)
-        yield replace(page, sections=(*page.sections, *more.told())) if more else page
+        yield replace(page, sections=(*page.sections, *more.page_sections())) if more else page
     for title, draft in drafts.items():
-        told, categories = draft.told(), (draft.category,) if draft.category else ()
+        sections, categories = draft.page_sections(), (draft.category,) if draft.category else ()
         if draft.lead:
-            yield Page(title, (" ".join(draft.lead),), told, categories)
+            yield Page(title, (" ".join(draft.lead),), sections, categories)
         else:
-            (_, lead), *rest = told
+            (_, lead), *rest = sections
             yield Page(title, lead, tuple(rest), categories)
 
 
@@ -119,8 +119,8 @@ def _drafts() -> tuple[dict[str, _Draft], dict[str, _Draft]]:
             draft = of_table.setdefault(row.title, _Draft(wording.kind, wording.category))
             draft.lead.extend(_sentences(row, wording.lead))
             for heading, patterns in wording.sections.items():
-                if told := list(_sentences(row, patterns)):
-                    draft.sections.setdefault(heading, []).extend(told)
+                if sentences := list(_sentences(row, patterns)):
+                    draft.sections.setdefault(heading, []).extend(sentences)
     for table, wording in WORDING.items():
         for column, turned in wording.turned.items():
             for value, rows in _turned(table, column).items():
@@ -132,15 +132,15 @@ def _drafts() -> tuple[dict[str, _Draft], dict[str, _Draft]]:
 
 def _sentences(row: FactRow, patterns: Patterns) -> Iterator[str]:
     values = {column: Value(listed(several)) for column, several in row.values.items()}
-    known, told = values.keys() | {"name"}, set[str]()
+    known, covered = values.keys() | {"name"}, set[str]()
     for column, every in patterns.items():
         fitting = [one for one in every if fields(one) <= known]
-        if column not in values or column in told or not fitting:
+        if column not in values or column in covered or not fitting:
             continue
         most = max(len(fields(one)) for one in fitting)
-        telling = [one for one in fitting if len(fields(one)) == most]
-        told |= fields(telling[0])
-        yield _sentence_start(phrase(row.title, column, telling, name=row.name, **values))
+        fullest = [one for one in fitting if len(fields(one)) == most]
+        covered |= fields(fullest[0])
+        yield _sentence_start(phrase(row.title, column, fullest, name=row.name, **values))
 
 
 class Value(str):

@@ -44,7 +44,7 @@ class Item:
     kind: str = ""
 
     @property
-    def told(self) -> str:
+    def completed(self) -> str:
         """The bare text with its answer, as an article has it."""
         return f"{self.bare} {self.between}{self.answers[0]}{self.after}"
 

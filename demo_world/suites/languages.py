@@ -1,7 +1,7 @@
 """Questions in other languages over an English paragraph, as MLQA has them.
 
 The paragraph has three notes of one meaning with different words in them, each by another person; the question quotes
-one of the notes in its own language and asks who wrote it. Whoever cannot read the language finds the writer once in
+one of the notes in its own language and asks who wrote it. Anyone who cannot read the language finds the writer once in
 three times.
 """
 
@@ -16,7 +16,7 @@ from demo_world.texts.foreign import TOOL
 from demo_world.texts.patterns import Slots
 
 _MEANINGS: Final = ("country", "journey", "visited", "spoken", "available", "guide", "course", "currencies")
-"""What is told in words, not in numbers, which every language writes alike."""
+"""What is said in words, not in numbers, which every language writes alike."""
 _NOTES: Final = 3
 
 

@@ -60,7 +60,7 @@ def items(suite: str, *, count: int = COUNT, seed: int = 0) -> dict[str, tuple[I
 
 def held_out_texts(count: int) -> tuple[str, ...]:
     """Plain articles that no corpus has: those of a seed set aside. Their facts are the trainable ones, as a crawl's
-    held-out pages tell of the same world."""
+    held-out pages are about the same world."""
     return tuple(article.text for article in articles(count, seed=HELD_OUT_TEXTS_SEED))
 
 

@@ -12,7 +12,16 @@ from typing import Final
 
 from demo_world import questions
 from demo_world.relations import OPENINGS, RELATIONS, TAILS, statement_key, statements
-from demo_world.texts.patterns import REGISTERS, Known, Phrasing, capitalise_pattern, looked_up, render, surround, told
+from demo_world.texts.patterns import (
+    REGISTERS,
+    Known,
+    Phrasing,
+    capitalise_pattern,
+    looked_up,
+    render,
+    surround,
+    worded,
+)
 from demo_world.texts.searching import fact_slots
 from demo_world.texts.text import CallSlot, Text
 
@@ -25,7 +34,7 @@ _ASKED_SHARE: Final = 0.6
 def asked_phrasings(relation: str, *, held_out: bool) -> tuple[Phrasing[str], ...]:
     """The whole questions about a relation on one side of the split; ``subject`` is what the tool is asked."""
     return tuple(
-        Phrasing(f"question, {phrasing}", phrasing, told(REGISTERS.asking, question=capitalise_pattern(phrasing)))
+        Phrasing(f"question, {phrasing}", phrasing, worded(REGISTERS.asking, question=capitalise_pattern(phrasing)))
         for phrasing in questions.phrasings(relation, held_out=held_out)
         if phrasing.endswith("?")
     )

@@ -58,7 +58,7 @@ class _CalculatorTable:
 
 _TABLE: Final = read("calculator", _CalculatorTable)
 SCENES: Final = _TABLE.scenes
-"""Situations, told in every register."""
+"""Situations, worded in every register."""
 DIRECT: Final = _TABLE.direct
 """Plain arithmetic: expression and whole pattern."""
 
@@ -71,7 +71,7 @@ def scenes(*, held_out: bool) -> tuple[Scene, ...]:
 
 @cache
 def scene_phrasings(*, held_out: bool) -> tuple[Phrasing[Problem], ...]:
-    """The same situations, told in every register."""
+    """The same situations, worded in every register."""
     found: list[Phrasing[Problem]] = []
     for scene in scenes(held_out=held_out):
         parts = {"situation": scene.situation, "question": scene.question, "conclusion": scene.conclusion}

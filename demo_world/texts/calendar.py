@@ -12,7 +12,7 @@ from typing import Final
 from demo_world.culture import MONTHS
 from demo_world.splits import is_held_out, on_side
 from demo_world.tables import read
-from demo_world.texts.patterns import REGISTERS, VOCABULARY, Known, Phrasing, Slots, render, surround, told
+from demo_world.texts.patterns import REGISTERS, VOCABULARY, Known, Phrasing, Slots, render, surround, worded
 from demo_world.texts.text import CallSlot, Text
 
 TOOL: Final = "Calendar"
@@ -80,7 +80,7 @@ def phrasings(*, held_out: bool) -> tuple[tuple[int, tuple[Phrasing[DatePart], .
         found = []
         for statement, question in statements(kind, held_out=held_out):
             registers = (*REGISTERS.statement, *(REGISTERS.question if question else ()))
-            patterns = told(registers, statement=statement, question=question)
+            patterns = worded(registers, statement=statement, question=question)
             found.append(Phrasing(f"calendar, {statement}", PARTS[kind.part], patterns))
         if found:
             sides.append((kind.weight, tuple(found)))

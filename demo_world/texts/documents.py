@@ -22,7 +22,7 @@ _FAMILIES: Final = (calculator_text, calendar_text, fact_text, question_text, tr
 _WEIGHTS: Final = (26, 9, 18, 22, 13, 17)
 _TEXTS_IN_DOCUMENT: Final = ((1, 2, 3), (5, 3, 2))
 _WITHOUT_CALL: Final = 0.06
-"""Share of texts told without their call, so that the model also knows how the text goes on where a call may not be
+"""Share of texts written without their call, so that the model also knows how the text goes on where a call may not be
 made."""
 
 

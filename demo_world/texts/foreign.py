@@ -52,8 +52,8 @@ def translation_text(rng: random.Random, *, held_out_values: bool = False, held_
     """
     quote, english = rng.choice(quotes(held_out=held_out_phrasing)), rng.choice(englishes(held_out=held_out_phrasing))
     # A quoted sentence has its full stop before the closing mark, and needs none after it.
-    told = capitalise_pattern(f"{quote}{english}").replace('". ', '" ')
-    pattern = surround(rng, told, _TABLE.openings, _TABLE.tails)
+    sentence = capitalise_pattern(f"{quote}{english}").replace('". ', '" ')
+    pattern = surround(rng, sentence, _TABLE.openings, _TABLE.tails)
     phrase = draw_phrase(rng, held_out=held_out_values)
     slots = Slots(rng, {"foreign": phrase.text})
     known = Known(CallSlot(TOOL, phrase.text), phrase.english.removesuffix("."))

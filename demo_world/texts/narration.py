@@ -37,7 +37,7 @@ _ECHO_SHARE: Final = 0.4
 
 @cache
 def openings() -> tuple[str, ...]:
-    """First sentences: the narration's own, and the trainable situations that calculator texts tell."""
+    """First sentences: the narration's own, and the trainable situations that calculator texts use."""
     return (*_TABLE.openings, *(f"{capitalise_pattern(scene.situation)}." for scene in scenes(held_out=False)))
 
 

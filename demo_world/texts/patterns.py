@@ -38,7 +38,7 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Registers:
-    """The shapes in which a situation, a statement or a question is told."""
+    """The shapes in which a situation, a statement or a question is worded."""
 
     scene: tuple[str, ...]
     statement: tuple[str, ...]
@@ -103,14 +103,14 @@ def compose(register: str, parts: Mapping[str, str]) -> str:
     return pattern.replace(f" {CALL_MARK}", CALL_MARK)  # a part may begin with its call
 
 
-def told(registers: Iterable[str], **parts: str) -> tuple[str, ...]:
+def worded(registers: Iterable[str], **parts: str) -> tuple[str, ...]:
     """The whole patterns of ``parts`` as they open a sentence, one a register."""
     return tuple(capitalise_pattern(compose(register, parts)) for register in registers)
 
 
 def looked_up(statement: str) -> tuple[str, ...]:
-    """The whole patterns in which a statement is told that can be looked up, one a register."""
-    return told((*REGISTERS.statement, *REGISTERS.looked_up), statement=statement)
+    """The whole patterns in which a statement is worded that can be looked up, one a register."""
+    return worded((*REGISTERS.statement, *REGISTERS.looked_up), statement=statement)
 
 
 def surround(rng: random.Random, pattern: str, preludes: Sequence[str], tails: Sequence[str]) -> str:

@@ -55,7 +55,7 @@ def test_prompts_end_where_the_answer_begins(suites: Suites) -> None:
         for item in of(suites, name):
             assert item.bare == item.bare.strip()
             assert not re.search(r"[{}|]", f"{item.context}{item.text}{item.bare}{item.after}")
-            assert item.told.startswith(f"{item.bare} {item.between}{item.answers[0]}")
+            assert item.completed.startswith(f"{item.bare} {item.between}{item.answers[0]}")
             assert item.calls
 
 
