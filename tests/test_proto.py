@@ -33,11 +33,11 @@ def without_null(value: Any) -> Any:
 
 def as_json(message: Message) -> dict[str, Any]:
     """The mapping of ``message`` as REST would send it: names as in the file, numbers and empty lists written out."""
-    told = json_format.MessageToDict(
+    fields = json_format.MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-    assert isinstance(told, dict)
-    return told
+    assert isinstance(fields, dict)
+    return fields
 
 
 def assert_mapped(rest: dict[str, Any], message: M) -> M:
@@ -58,14 +58,14 @@ async def test_the_gateways_calls_and_counts_are_mapped() -> None:
     assert assert_mapped(whole["choices"][0]["tool_calls"][0], completion_pb2.ToolCall()).output == "408"
     assert assert_mapped(failed["choices"][0]["tool_calls"][0], completion_pb2.ToolCall()).HasField("error")
 
-    told = [choice["tool_event"] for choice in stream.choices if "tool_event" in choice]
-    kinds = [event.pop("type") for event in told]
+    tool_events = [choice["tool_event"] for choice in stream.choices if "tool_event" in choice]
+    kinds = [event.pop("type") for event in tool_events]
     assert kinds == ["call_started", "call_finished"]
-    assert_mapped(told[0], completion_pb2.CallStarted())
-    assert_mapped(told[1], completion_pb2.ToolCall())
+    assert_mapped(tool_events[0], completion_pb2.CallStarted())
+    assert_mapped(tool_events[1], completion_pb2.ToolCall())
     events = [
         json_format.ParseDict({kind: event}, completion_pb2.CompletionEvent())
-        for kind, event in zip(kinds, told, strict=True)
+        for kind, event in zip(kinds, tool_events, strict=True)
     ]
     assert [event.WhichOneof("event") for event in events] == kinds
 
@@ -106,23 +106,23 @@ def test_the_mapping_of_a_request_is_a_body_that_rest_takes() -> None:
         tool_prompting=True,
     )
     request.tools.extend(["Calculator"])
-    told = as_json(request)
+    fields = as_json(request)
     only_here = {"prompt_token_ids"}
-    assert told.pop("prompt_token_ids") == []
-    assert set(told) | only_here == {field.name for field in request.DESCRIPTOR.fields}, "this test sets every field"
-    assert json_format.ParseDict(told, completion_pb2.CompletionRequest()) == request
-    body = CompletionBody.model_validate(told)
+    assert fields.pop("prompt_token_ids") == []
+    assert set(fields) | only_here == {field.name for field in request.DESCRIPTOR.fields}, "this test sets every field"
+    assert json_format.ParseDict(fields, completion_pb2.CompletionRequest()) == request
+    body = CompletionBody.model_validate(fields)
     assert (body.prompt, body.seed, dict(body.logit_bias)) == (("Sum:",), -7, {7: -100.0, 9: 0.5})
     assert (body.stop, body.tools, body.show_calls) == (("end", "\n"), ["Calculator"], False)
     assert body.tool_context == ToolContext.model_validate({"date": "2026-11-20"})
 
     rest_only = {"prompt", "n", "echo", "stream", "stream_options", "stream_tool_events"}
     rest_only |= {"return_tokens_as_token_ids"}
-    assert CompletionBody.model_fields.keys() - set(told) == rest_only - {"prompt"}
+    assert CompletionBody.model_fields.keys() - set(fields) == rest_only - {"prompt"}
 
 
 @pytest.mark.parametrize(("rest", "names"), [({}, None), ({"tools": []}, []), ({"tools": ["MT"]}, ["MT"])])
 def test_no_tools_and_no_word_about_tools_stay_different(rest: dict[str, Any], names: list[str] | None) -> None:
     request = json_format.ParseDict({"prompt": "Sum:", **rest}, completion_pb2.CompletionRequest())
-    told = json_format.MessageToDict(request, preserving_proto_field_name=True)
-    assert CompletionBody.model_validate(told).tools == names
+    fields = json_format.MessageToDict(request, preserving_proto_field_name=True)
+    assert CompletionBody.model_validate(fields).tools == names

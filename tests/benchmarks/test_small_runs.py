@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 def reported(folder: Path, module: str, *arguments: str) -> dict[str, Any]:
-    """The report of a benchmark that was told to write into ``folder``."""
+    """The report of a benchmark that writes into ``folder``."""
     command = [sys.executable, "-m", f"benchmarks.{module}", "--results", str(folder), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
     assert done.returncode == 0, done.stderr

@@ -23,8 +23,8 @@ USAGE = {"choices": [], "usage": {"completion_tokens": 3}}
 
 
 def chunk(text: str = "", index: int = 0, end: str | None = None, **more: Any) -> dict[str, Any]:
-    told = {"index": index, "text": text, "finish_reason": end, **more}
-    return {"choices": [told | ({"tool_calls": [], "timed_out": False} if end and not more else {})]}
+    choice = {"index": index, "text": text, "finish_reason": end, **more}
+    return {"choices": [choice | ({"tool_calls": [], "timed_out": False} if end and not more else {})]}
 
 
 def stream(*events: Mapping[str, Any], done: bool = True) -> bytes:

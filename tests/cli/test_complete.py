@@ -150,7 +150,7 @@ BROKEN = {"error": {"message": "the engine stopped", "type": "server_error", "pa
 
 
 @pytest.mark.parametrize(
-    ("http", "pieces", "out", "told"),
+    ("http", "pieces", "out", "message"),
     [
         ("422 No", [json.dumps(REFUSAL).encode()], "", "refused (HTTP 422): tools: there is no tool 'Abacus'"),
         (
@@ -166,11 +166,11 @@ BROKEN = {"error": {"message": "the engine stopped", "type": "server_error", "pa
         ("404 No", [b"<html>"], "", "what answers is no gateway: HTTP 404"),
     ],
 )
-async def test_errors_are_told_and_fail(http: str, pieces: Sequence[bytes], out: str, told: str) -> None:
+async def test_errors_are_reported_and_fail(http: str, pieces: Sequence[bytes], out: str, message: str) -> None:
     async with gateway(pieces, http) as served:
         status, shown, log = await run("complete", "Hi", "--url", served.url)
     assert (status, shown) == (1, out)
-    assert told in log
+    assert message in log
     assert "Traceback" not in log
 
 
@@ -193,7 +193,7 @@ async def test_ctrl_c_leaves_without_a_traceback() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["Hi", "--url", "http://127.0.0.1:1"], "no gateway answers at http://127.0.0.1:1"),
         (["Hi", "--url", "elsewhere"], "--url: 'elsewhere' is no address of a gateway"),
@@ -201,8 +201,8 @@ async def test_ctrl_c_leaves_without_a_traceback() -> None:
         (["-"], "the prompt is empty"),
     ],
 )
-async def test_what_cannot_be_asked_is_told(arguments: list[str], told: str) -> None:
+async def test_what_cannot_be_asked_is_reported(arguments: list[str], message: str) -> None:
     status, out, log = await run("complete", *arguments)
     assert (status, out) == (1, "")
-    assert told in log
+    assert message in log
     assert "Traceback" not in log

@@ -63,7 +63,7 @@ def test_a_tool_of_the_users_own_is_not_ours_to_start(tmp_path: Path) -> None:
         names(["Dice"], environ)
 
 
-def test_a_service_is_told_its_address_and_the_gateway_where_it_is() -> None:
+def test_a_service_is_given_its_address_and_the_gateway_where_it_is() -> None:
     environ = {"TOOLFORMER_CALCULATOR_PORT": "9101", "TOOLFORMER_CALCULATOR_HOST": "0.0.0.0"}
     services = service_components(load_registry(environ), ["calculator", "calendar"], environ)
     assert [(one.host, one.port, one.url) for one in services] == [
@@ -74,14 +74,14 @@ def test_a_service_is_told_its_address_and_the_gateway_where_it_is() -> None:
     gateway = gateway_component(services, environ, port=9000, model=Path("my-model"))
     assert gateway.url == "http://127.0.0.1:9000"
     assert gateway.essential
-    told = gateway.environment
-    assert told["TOOLFORMER_GATEWAY_PORT"] == "9000"
-    assert told["TOOLFORMER_TOOL_CALCULATOR_URL"] == "http://127.0.0.1:9101"
-    assert told["TOOLFORMER_TOOL_CALENDAR_URL"] == "http://127.0.0.1:8102"
-    assert Path(told["TOOLFORMER_MODEL"]) == Path.cwd() / "my-model"
+    variables = gateway.environment
+    assert variables["TOOLFORMER_GATEWAY_PORT"] == "9000"
+    assert variables["TOOLFORMER_TOOL_CALCULATOR_URL"] == "http://127.0.0.1:9101"
+    assert variables["TOOLFORMER_TOOL_CALENDAR_URL"] == "http://127.0.0.1:8102"
+    assert Path(variables["TOOLFORMER_MODEL"]) == Path.cwd() / "my-model"
 
 
-def test_question_answering_is_told_where_the_search_beside_it_is() -> None:
+def test_question_answering_is_given_where_the_search_beside_it_is() -> None:
     environ = {"TOOLFORMER_WIKI_SEARCH_PORT": "9103"}
     search, asking = service_components(load_registry(environ), ["wiki_search", "question_answering"], environ)
     assert asking.environment["TOOLFORMER_TOOL_WIKISEARCH_URL"] == "http://127.0.0.1:9103"
@@ -102,7 +102,7 @@ def test_an_option_wins_over_the_environment_and_that_over_the_default() -> None
     assert gateway_component([], {}, port=None, model=None).port == 8080
 
 
-def test_a_grpc_port_is_told_and_must_be_free_and_its_own() -> None:
+def test_a_grpc_port_is_passed_and_must_be_free_and_its_own() -> None:
     variable = "TOOLFORMER_GATEWAY_GRPC_PORT"
     assert variable not in gateway_component([], {}).environment
     assert gateway_component([], {variable: "9002"}).environment[variable] == "9002"

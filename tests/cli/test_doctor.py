@@ -132,13 +132,13 @@ def test_ports_are_free_or_taken_by_somebody_else() -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         findings = find("ports", {**FREE_PORTS, "TOOLFORMER_CALENDAR_PORT": str(port)})
-    told = {finding.name: finding for finding in findings}
-    taken = told.pop(f"port {port}")
+    by_name = {finding.name: finding for finding in findings}
+    taken = by_name.pop(f"port {port}")
     assert taken.status == "problem"
     assert "calendar on 127.0.0.1" in taken.detail
     assert "TOOLFORMER_CALENDAR_PORT" in taken.remedy
-    assert told
-    assert {finding.status for finding in told.values()} == {"ok"}
+    assert by_name
+    assert {finding.status for finding in by_name.values()} == {"ok"}
 
 
 async def test_ports_tell_who_of_ours_answers() -> None:

@@ -41,7 +41,7 @@ async def test_one_command_starts_the_services_and_stops_them(tmp_path: Path, fi
     assert not is_listening(int(port))
 
 
-async def test_services_that_cannot_start_are_told() -> None:
+async def test_services_that_cannot_start_are_reported() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()

@@ -72,7 +72,7 @@ def test_pauses_between_starts_grow_to_a_limit() -> None:
     assert [policy.delay(failure) for failure in range(1, 6)] == [0.5, 1, 2, 3, 3]
 
 
-async def test_why_a_component_is_not_ready_is_told_once() -> None:
+async def test_why_a_component_is_not_ready_is_logged_once() -> None:
     log = Log()
     async with Supervisor([component("loads")], log) as supervisor:
         await log.line_with("asked for the third time")

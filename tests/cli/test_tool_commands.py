@@ -71,7 +71,7 @@ async def test_a_day_that_is_none_is_refused_in_plain_words(day: str) -> None:
 
 
 @pytest.mark.parametrize("command", [["tools"], ["call", "Calculator", "1"], ["up"]])
-async def test_a_wrong_registry_is_told_with_file_and_remedy(command: list[str]) -> None:
+async def test_a_wrong_registry_is_reported_with_file_and_remedy(command: list[str]) -> None:
     status, out, log = await run(*command, env={"TOOLFORMER_TOOL_ABACUS_URL": "http://127.0.0.1:1"})
     assert (status, out) == (1, "")
     assert "TOOLFORMER_TOOL_ABACUS_URL: there is no such tool" in log

@@ -99,7 +99,7 @@ async def test_a_second_signal_stops_at_once() -> None:
         await gone(pid)
 
 
-async def test_a_port_in_use_is_told_before_anything_starts() -> None:
+async def test_a_port_in_use_is_reported_before_anything_starts() -> None:
     with socket.create_server(("127.0.0.1", 0)) as one, socket.create_server(("127.0.0.1", 0)) as other:
         ports = {"calendar": one.getsockname()[1], "gateway": other.getsockname()[1]}
         env = {"TOOLFORMER_CALENDAR_PORT": str(ports["calendar"])}
@@ -112,7 +112,7 @@ async def test_a_port_in_use_is_told_before_anything_starts() -> None:
     assert "started" not in log
 
 
-async def test_a_service_that_dies_at_start_is_told_with_its_last_lines() -> None:
+async def test_a_service_that_dies_at_start_is_reported_with_its_last_lines() -> None:
     status, out, log = await run(*BOTH, env={"TOOLFORMER_CALENDAR_TIMEZONE": "Nowhere/At_all"})
     assert (status, out) == (1, "")
     error = log.partition("toolformer: calendar exited with status 2 before it was ready")[2]
@@ -121,7 +121,7 @@ async def test_a_service_that_dies_at_start_is_told_with_its_last_lines() -> Non
 
 
 @pytest.mark.parametrize(
-    ("arguments", "env", "told"),
+    ("arguments", "env", "error"),
     [
         (["--tools", "abacus"], {}, "there is no service of a tool 'abacus'; use some of: Calculator, Calendar"),
         (["--tools", "", "--no-gateway"], {}, "there is nothing to start"),
@@ -130,10 +130,10 @@ async def test_a_service_that_dies_at_start_is_told_with_its_last_lines() -> Non
         ([], {"TOOLFORMER_TOOLS": "/nowhere/tools.toml"}, "/nowhere/tools.toml: cannot be read"),
     ],
 )
-async def test_what_cannot_be_started_is_refused_by_name(arguments: list[str], env: dict[str, str], told: str) -> None:
+async def test_what_cannot_be_started_is_refused_by_name(arguments: list[str], env: dict[str, str], error: str) -> None:
     status, out, log = await run("up", *arguments, env=env)
     assert (status, out) == (1, "")
-    assert told in log
+    assert error in log
     assert "Traceback" not in log
 
 

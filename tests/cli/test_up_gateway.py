@@ -60,7 +60,7 @@ async def test_a_completion_end_to_end_and_a_gateway_that_comes_back(checkpoint:
         assert not is_listening(int(url.rpartition(":")[2]))
 
 
-async def test_a_checkpoint_that_is_none_is_told_at_start(tmp_path: Path) -> None:
+async def test_a_checkpoint_that_is_none_is_reported_at_start(tmp_path: Path) -> None:
     status, out, log = await run("up", "--tools", "", "--port", "0", "--model", str(tmp_path))
     assert (status, out) == (1, "")
     assert "gateway exited with status 2 before it was ready" in log

@@ -30,7 +30,7 @@ def not_ours(words: str) -> str | None:
 
 @cache
 def missing() -> str | None:
-    """Why no container can be had here; ``None`` where one can."""
+    """Why no container can run here; ``None`` where one can."""
     if shutil.which("docker") is None:
         return "docker is not installed"
     # By the command: the client leaves an open socket behind where nobody answers.

@@ -66,7 +66,7 @@ def test_it_answers(alone: tuple[str, str]) -> None:
 
 def test_it_can_do_nothing_else(alone: tuple[str, str]) -> None:
     _, container = alone
-    told = python_in(
+    printed = python_in(
         container,
         "import os\n"
         "print(os.getuid(), os.getgid())\n"
@@ -76,9 +76,9 @@ def test_it_can_do_nothing_else(alone: tuple[str, str]) -> None:
         "    try: open(place, 'w').close(); print('wrote', place)\n"
         "    except OSError as error: print(error.strerror)\n",
     ).splitlines()
-    assert told[0] == "10001 10001"
-    assert told[1] == "['0000000000000000', '0000000000000000', '1']"
-    assert told[2:] == ["Read-only file system"] * 3 + ["wrote /tmp/x"]
+    assert printed[0] == "10001 10001"
+    assert printed[1] == "['0000000000000000', '0000000000000000', '1']"
+    assert printed[2:] == ["Read-only file system"] * 3 + ["wrote /tmp/x"]
 
 
 def test_it_brings_no_compiler_and_no_cache(alone: tuple[str, str]) -> None:

@@ -37,7 +37,7 @@ for folder in ('texts', 'run'):
 
 @pytest.fixture
 def services_here(images: Stack, tmp_path: Path) -> Iterator[dict[str, str]]:
-    """The five tool services without containers, on the search image's own index; variables tell where they are."""
+    """The five tool services without containers, on the search image's own index; variables with their addresses."""
     container = docker("create", "toolformer-wiki-search")
     folder = tmp_path / "data" / "wiki_search"
     folder.mkdir(parents=True)
@@ -46,16 +46,16 @@ def services_here(images: Stack, tmp_path: Path) -> Iterator[dict[str, str]]:
     finally:
         docker("rm", container)
     ports = {f"TOOLFORMER_{service.upper()}_PORT": "0" for service in SERVICES.values()}
-    with services_up(None, {**os.environ, **ports, "TOOLFORMER_DATA_DIR": str(tmp_path / "data")}) as told:
-        yield told
+    with services_up(None, {**os.environ, **ports, "TOOLFORMER_DATA_DIR": str(tmp_path / "data")}) as addresses:
+        yield addresses
 
 
 def command_here(stack: Stack, stage: str, runs: Path) -> list[str]:
     """What the compose file says that a stage runs, to be run here, with ``runs`` in the volume's place."""
     config = stack.compose("--profile", "jobs", "config", "--format", "json").replace("$$", "$")
-    told = json.loads(config)["services"][stage]
-    words = [word.replace("/runs", str(runs)).replace("python ", f"{sys.executable} ") for word in told["command"]]
-    return [*(told["entrypoint"] or [sys.executable, "-m"]), *words]
+    service = json.loads(config)["services"][stage]
+    words = [word.replace("/runs", str(runs)).replace("python ", f"{sys.executable} ") for word in service["command"]]
+    return [*(service["entrypoint"] or [sys.executable, "-m"]), *words]
 
 
 def test_a_job_has_the_rights_of_the_file(stack: Stack) -> None:
@@ -85,7 +85,7 @@ def test_from_texts_to_calls_it_is_the_same_bytes_as_without_a_container(
         assert done.returncode == 0, done.stderr
     summary = json.loads((tmp_path / "run/merge/summary.json").read_text())
     assert summary["texts"] > 0
-    assert {tool for tool, told in summary["tools"].items() if told["candidates"]} == set(SERVICES)
+    assert {tool for tool, counts in summary["tools"].items() if counts["candidates"]} == set(SERVICES)
     here = subprocess.run([sys.executable, "-c", DIGESTS, str(tmp_path)], capture_output=True, text=True, check=True)
     assert there.splitlines() == here.stdout.splitlines()
 

@@ -60,14 +60,14 @@ def test_results_are_in_a_redis_that_asks_for_its_password(stack: Stack) -> None
 
 @pytest.mark.parametrize("name", [*TOOLS, "redis", "gateway"])
 def test_containers_have_the_rights_and_limits_of_the_file(stack: Stack, name: str) -> None:
-    told = json.loads(stack.compose("config", "--format", "json"))["services"][name]
+    service = json.loads(stack.compose("config", "--format", "json"))["services"][name]
     host = inspect(stack.container(name))["HostConfig"]
     assert host["ReadonlyRootfs"]
     assert host["CapDrop"] == ["ALL"]
     assert host["CapAdd"] is None
     assert "no-new-privileges:true" in host["SecurityOpt"]
-    assert host["Memory"] == int(told["deploy"]["resources"]["limits"]["memory"])
-    assert host["PidsLimit"] == told["deploy"]["resources"]["limits"]["pids"]
+    assert host["Memory"] == int(service["deploy"]["resources"]["limits"]["memory"])
+    assert host["PidsLimit"] == service["deploy"]["resources"]["limits"]["pids"]
     assert host["RestartPolicy"]["Name"] == "unless-stopped"
 
 

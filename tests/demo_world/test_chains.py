@@ -59,15 +59,15 @@ def test_the_second_call_uses_what_the_first_found(articles: list[Article]) -> N
 
 
 def test_most_say_both_values_and_the_others_the_second_alone(articles: list[Article]) -> None:
-    told = 0
+    with_both = 0
     for article in articles:
         found = chain_of(article)
         assert found is not None
         first, second = found
         assert article.text[second.offset :].startswith(f" {second.answer}")
         if first.offset < second.offset:
-            told += 1
+            with_both += 1
             assert article.text[first.offset :].startswith(f" {first.answer}")
         else:
             assert first.offset == second.offset
-    assert 0.7 * len(articles) < told < 0.9 * len(articles)
+    assert 0.7 * len(articles) < with_both < 0.9 * len(articles)

@@ -23,16 +23,16 @@ def text(page: Page) -> str:
     return "".join(page.kilt_text())
 
 
-def test_each_table_is_told_and_each_column_in_it() -> None:
+def test_each_table_is_worded_and_each_column_in_it() -> None:
     folder = Path(fact_pages.__file__).parent
     assert WORDING.keys() == {path.stem for path in folder.glob("*.tsv")}
     for table, wording in WORDING.items():
         used = {column for row in fact_rows(table) for column in row.values}
         patterns = [wording.lead, *wording.sections.values()]
-        told = {column for every in patterns for column in every}
+        worded = {column for every in patterns for column in every}
         named = {name for every in patterns for few in every.values() for one in few for name in fact_pages.fields(one)}
-        assert used <= told | named, table
-        assert told | named | wording.turned.keys() <= used | {"name"}, table
+        assert used <= worded | named, table
+        assert worded | named | wording.turned.keys() <= used | {"name"}, table
 
 
 def test_there_are_thousands_of_facts() -> None:
@@ -53,7 +53,7 @@ def test_a_thing_has_one_row_in_a_table_and_a_page(all_pages: dict[str, Page]) -
             assert generated.issuperset(titles), table
 
 
-def test_what_is_told_of_a_thing_answers_for_each_column(all_pages: dict[str, Page]) -> None:
+def test_what_is_said_of_a_thing_answers_for_each_column(all_pages: dict[str, Page]) -> None:
     assert "William Shakespeare" in text(all_pages["Hamlet"])
     assert "Ulm, Germany" in text(all_pages["Albert Einstein"])
     assert "on March 14, 1879" in text(all_pages["Albert Einstein"])

@@ -41,7 +41,7 @@ class Server:
 
 
 def tool_variables() -> set[str]:
-    """Variables of whoever calls tools: the registry's and those of kept results."""
+    """Variables of every caller of tools: the registry's and those of kept results."""
     urls = {f"TOOLFORMER_TOOL_{name.upper()}_URL" for name in packaged().names()}
     cache = {f"TOOLFORMER_CACHE_{name}" for name in ("URL", "SIZE", "AGE", "PASSWORD_FILE")}
     return urls | cache | {"TOOLFORMER_TOOLS"}

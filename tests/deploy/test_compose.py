@@ -81,7 +81,7 @@ def test_only_gateway_jobs_and_what_measures_reach_the_tools() -> None:
 
 
 def test_only_gateway_and_jobs_reach_the_cache_and_its_password() -> None:
-    """Whoever writes to it answers calls for everybody."""
+    """Anyone who writes to it answers calls for everybody."""
     assert COMPOSE["networks"]["cache"] == {"internal": True}
     assert CONTAINERS["redis"]["networks"] == ["cache"]
     callers = {"gateway", *JOBS}

@@ -25,7 +25,7 @@ from inference_gateway.call_vocabulary import CallVocabulary
 from inference_gateway.completion import Completer
 from inference_gateway.engine.limits import EngineLimits
 from language_model.tokenizer import ByteLevelTokenizer
-from tests.inference_gateway.backend_harness import Told, tell
+from tests.inference_gateway.backend_harness import Completed, run_prompt
 from tests.support.redis_server import free_port
 
 if TYPE_CHECKING:
@@ -177,12 +177,14 @@ def prompts(suite: str, count: int) -> list[str]:
     return [f"{item.context} {item.bare}".strip() for item in drawn[:count]]
 
 
-async def tell_all(completer: Completer, texts: Sequence[str], *, at_once: int = 8, **fields: Any) -> list[Told]:
+async def run_prompts(
+    completer: Completer, texts: Sequence[str], *, at_once: int = 8, **fields: Any
+) -> list[Completed]:
     """Complete each of ``texts``, so many at a time."""
     gate = asyncio.Semaphore(at_once)
 
-    async def one(text: str) -> Told:
+    async def one(text: str) -> Completed:
         async with gate:
-            return await tell(completer, text, TOKENIZER, **{"tools": TOOLS} | fields)
+            return await run_prompt(completer, text, TOKENIZER, **{"tools": TOOLS} | fields)
 
     return list(await asyncio.gather(*map(one, texts)))

@@ -1,4 +1,4 @@
-"""Annotating and filtering with a model on a real vLLM, beside the same model at hand."""
+"""Annotating and filtering with a model on a real vLLM, beside the same model run locally."""
 
 import asyncio
 import math
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.vllm
 POSITIONS: Final = 1024
 LOCAL, _ = load_bulk(MODEL)
 [OPENING] = TOKENIZER.encode(" [")
-TOLD_OF: Final = math.log(1 / 21)
+REPORTED_ABOVE: Final = math.log(1 / 21)
 """A likelier token is among the 20 likeliest, which are all that the server reports."""
 TEXTS: Final = [TOKENIZER.encode(text) for text in prompts("word problems", 20)]
 
@@ -42,7 +42,7 @@ def remote(vllm_server: str) -> Iterator[BulkServer]:
 
 @pytest.mark.parametrize(
     ("without", "near"),
-    [(None, 1e-4), (OPENING, -math.log1p(-math.exp(TOLD_OF)))],
+    [(None, 1e-4), (OPENING, -math.log1p(-math.exp(REPORTED_ABOVE)))],
     ids=["all tokens", "one taken out, if the server reports it"],
 )
 def test_prompts_are_scored_as_by_the_model(remote: BulkServer, without: int | None, near: float) -> None:
@@ -58,7 +58,7 @@ def test_places_for_calls_are_those_of_the_model(remote: BulkServer) -> None:
     reported = 0
     for want, got in zip(expected, remote.read(remote.hold((0,)), texts, OPENING).log_probabilities, strict=True):
         for a, b in zip(want, got, strict=True):
-            assert b == pytest.approx(a, abs=1e-4) if b > -math.inf else a < TOLD_OF
+            assert b == pytest.approx(a, abs=1e-4) if b > -math.inf else a < REPORTED_ABOVE
             reported += b > -math.inf
     assert reported > len(TEXTS)
 
@@ -95,7 +95,7 @@ FEW_CALLS: Final = "sampling_threshold = 0.05\nmax_positions = 3\nmax_samples = 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs(vllm_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """Forty generated documents from corpus to merge: with the model on the server, and with the model at hand."""
+    """Forty generated documents from corpus to merge: with the model on the server, and with the model run locally."""
     root = tmp_path_factory.mktemp("runs")
     texts = generate(root / "web", count=40, seed=1)
     few = root / "few.toml"

@@ -75,10 +75,10 @@ class Followed:
         return cls(recorded, Sequence(asked, recorded.machine, lambda actions: None))
 
     def added(self, row: int, name: str) -> Any:
-        """As vLLM tells of a request that a turn begins for."""
+        """As vLLM reports a request that a turn begins for."""
         self.made, self.turn = [], self.turn + 1
-        told = {HISTORY: self.recorded.history.packed(), TURN: f"{name}/{self.turn}"}
-        return row, VllmSampling(extra_args=told), list(self.sequence.request.prompt_ids), self.made
+        extra = {HISTORY: self.recorded.history.packed(), TURN: f"{name}/{self.turn}"}
+        return row, VllmSampling(extra_args=extra), list(self.sequence.request.prompt_ids), self.made
 
 
 def logits_for(chooses: random.Random, rows: list[Followed]) -> Tensor:
@@ -114,8 +114,8 @@ def test_what_is_left_of_random_logits_is_what_the_local_sampler_chooses(seed: i
                 continue
             if one.recorded.paused:
                 calls += 1
-                told = splice_result("15", TOKENIZER, max_tokens=8)
-                one.recorded.answer(told if chooses.random() < 0.5 else None)
+                result = splice_result("15", TOKENIZER, max_tokens=8)
+                one.recorded.answer(result if chooses.random() < 0.5 else None)
             dropped += bool(one.recorded.machine.usage.rolled_back_tokens)
             if one.recorded.machine.done:
                 rows[row] = Followed.begin(request(chooses))

@@ -16,8 +16,8 @@ from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, Event, Finished, PromptScored, SamplingParams, TextDelta
 from services.calculator.app import build_app as calculator
 from services.calendar.app import build_app as calendar
-from tests.engines.harness import TOKENIZER, idle, prompts, tell_all
-from tests.inference_gateway.backend_harness import NO_CIRCUIT, Told
+from tests.engines.harness import TOKENIZER, idle, prompts, run_prompts
+from tests.inference_gateway.backend_harness import NO_CIRCUIT, Completed
 from tests.inference_gateway.http_harness import serving, tools_at
 from tests.toolformer import tool_service
 from toolformer.tool_client import ToolClient
@@ -56,24 +56,24 @@ async def both(backend: VllmBackend | RemoteBackend, local: LocalBackend) -> Asy
         yield Completer(backend, tools, client), Completer(local, tools, client)
 
 
-async def compare(both: tuple[Completer, Completer], texts: list[str], **fields: Any) -> list[Told]:
+async def compare(both: tuple[Completer, Completer], texts: list[str], **fields: Any) -> list[Completed]:
     """What the engine says to ``texts``, which must be what the local engine says."""
-    told = [await tell_all(completer, texts, **fields) for completer in both]
-    for text, inside, local in zip(texts, *told, strict=True):
+    results = [await run_prompts(completer, texts, **fields) for completer in both]
+    for text, inside, local in zip(texts, *results, strict=True):
         assert (inside.text, inside.calls, inside.end) == (local.text, local.calls, local.end), (text, fields)
-    return told[0]
+    return results[0]
 
 
 async def test_calls_that_work(both: tuple[Completer, Completer]) -> None:
-    told = await compare(both, [*prompts("word problems", 30), *prompts("dates", 20)], max_tokens=48)
-    assert sum(any(error is None for _, _, _, error, _ in one.calls) for one in told) > 20
+    results = await compare(both, [*prompts("word problems", 30), *prompts("dates", 20)], max_tokens=48)
+    assert sum(any(error is None for _, _, _, error, _ in one.calls) for one in results) > 20
 
 
 @only_inside
 async def test_a_call_that_works_costs_no_token_twice(both: tuple[Completer, Completer], backend: VllmBackend) -> None:
     fields: dict[str, Any] = {"max_tokens": 48, "stop_at": "sentence"}
     texts = prompts("word problems", 20)
-    expected = await tell_all(both[1], texts, **fields)
+    expected = await run_prompts(both[1], texts, **fields)
     usual = [
         (text, len(TOKENIZER.encode(text)) + usage.completion_tokens + usage.spliced_tokens)
         for text, one in zip(texts, expected, strict=True)
@@ -90,8 +90,8 @@ async def test_a_call_that_works_costs_no_token_twice(both: tuple[Completer, Com
 async def test_calls_that_fail(both: tuple[Completer, Completer]) -> None:
     # Behind "India is" a call is the tenth or eleventh likeliest token, as each engine rounds.
     texts = [text for text in (*prompts("facts", 16), *prompts("questions", 16)) if text != "India is"]
-    told = await compare(both, texts, max_tokens=48)
-    assert sum(bool(one.end.usage.rolled_back_tokens) for one in told) > 8
+    results = await compare(both, texts, max_tokens=48)
+    assert sum(bool(one.end.usage.rolled_back_tokens) for one in results) > 8
 
 
 async def test_texts_without_calls(both: tuple[Completer, Completer]) -> None:
@@ -143,16 +143,16 @@ async def test_a_penalty_where_nothing_is_cut(both: tuple[Completer, Completer],
 
 
 async def test_the_end_of_the_context(both: tuple[Completer, Completer]) -> None:
-    [told] = await compare(both, [" and on" * 240], max_tokens=500)
-    assert told.end.reason in ("length", "stop")
+    [result] = await compare(both, [" and on" * 240], max_tokens=500)
+    assert result.end.reason in ("length", "stop")
 
 
 @only_llama  # it does not report tokens of a character that is not whole
 async def test_a_limit_inside_a_character(both: tuple[Completer, Completer]) -> None:
     half = next(token for token in range(TOKENIZER.vocab_size) if TOKENIZER.token_bytes(token) == b"\xc3")
     only_halves = SamplingParams(logit_bias=((half, 100.0),))
-    [told] = await tell_all(both[0], ["A"], max_tokens=3, sampling=only_halves)
-    assert (told.text, told.end.reason) == ("", "length")
+    [result] = await run_prompts(both[0], ["A"], max_tokens=3, sampling=only_halves)
+    assert (result.text, result.end.reason) == ("", "length")
 
 
 async def events(completer: Completer, request: CompletionRequest) -> list[Event]:
@@ -172,12 +172,14 @@ async def test_log_probabilities(
         logprobs=3,
         prompt_logprobs=backend.scores_prompts,
     )
-    told = []
+    tokens_of_both = []
     for completer in both:
         came = await events(completer, asked)
         assert sum(isinstance(event, PromptScored) for event in came) == backend.scores_prompts
-        told.append([token for event in came if isinstance(event, PromptScored | TextDelta) for token in event.tokens])
-    for inside, local in zip(*told, strict=True):
+        tokens_of_both.append(
+            [token for event in came if isinstance(event, PromptScored | TextDelta) for token in event.tokens]
+        )
+    for inside, local in zip(*tokens_of_both, strict=True):
         assert (inside.id, inside.offset) == (local.id, local.offset)
         assert inside.logprob == pytest.approx(local.logprob, abs=near)
         assert [logprob for _, logprob in inside.top] == pytest.approx([logprob for _, logprob in local.top], abs=near)
@@ -196,8 +198,8 @@ async def test_a_prompt_that_is_only_scored(both: tuple[Completer, Completer]) -
 async def test_drawn_tokens_obey_the_rules_and_a_seed_repeats_them(both: tuple[Completer, Completer]) -> None:
     texts = [*VISITORS, *prompts("word problems", 6)]
     drawn = SamplingParams(temperature=0.9, top_p=0.95, top_k=40, min_p=0.01, seed=11)
-    first = await tell_all(both[0], texts, sampling=drawn, max_tokens=32, tools=("Calculator",))
-    assert first == await tell_all(both[0], texts, sampling=drawn, max_tokens=32, tools=("Calculator",))
+    first = await run_prompts(both[0], texts, sampling=drawn, max_tokens=32, tools=("Calculator",))
+    assert first == await run_prompts(both[0], texts, sampling=drawn, max_tokens=32, tools=("Calculator",))
     assert any(one.calls for one in first)
     assert {call[0] for one in first for call in one.calls} <= {"", "Calculator"}
 
@@ -205,8 +207,8 @@ async def test_drawn_tokens_obey_the_rules_and_a_seed_repeats_them(both: tuple[C
 async def test_seeded_prompts_that_are_more_than_one_step_computes(both: tuple[Completer, Completer]) -> None:
     texts = [f"{number}{' and on' * 200}" for number in range(12)]
     drawn = SamplingParams(temperature=0.9, seed=11)
-    told = await tell_all(both[0], texts, at_once=len(texts), sampling=drawn, max_tokens=4, tools=())
-    assert {one.end.reason for one in told} <= {"length", "stop"}
+    results = await run_prompts(both[0], texts, at_once=len(texts), sampling=drawn, max_tokens=4, tools=())
+    assert {one.end.reason for one in results} <= {"length", "stop"}
 
 
 async def test_clients_that_leave_free_what_they_held(backend: VllmBackend | RemoteBackend) -> None:

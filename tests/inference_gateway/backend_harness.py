@@ -1,4 +1,4 @@
-"""Backends that are started, and what a client is told by them."""
+"""Backends that are started, and what a client receives from them."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -57,8 +57,8 @@ async def started(kind: str) -> AsyncIterator[Backend]:
 
 
 @dataclass
-class Told:
-    """What a client is told of a completion."""
+class Completed:
+    """What a client receives of a completion."""
 
     text: str = ""
     ids: list[int] = field(default_factory=list)
@@ -72,27 +72,29 @@ class Told:
         return replace(end, usage=replace(end.usage, cached_tokens=0))
 
 
-async def tell(completer: Completer, prompt: str, tokenizer: PromptTokenizer | None = None, **fields: Any) -> Told:
+async def run_prompt(
+    completer: Completer, prompt: str, tokenizer: PromptTokenizer | None = None, **fields: Any
+) -> Completed:
     """Complete ``prompt``."""
     encode = (tokenizer or small_tokenizer()).encode_prompt
     wanted: dict[str, Any] = {"max_tokens": 60, "tools": ("Calculator",), "max_calls": 2, "tool_timeout": 30.0}
-    return await told_of(completer, CompletionRequest(prompt_ids=tuple(encode(prompt)), **wanted | fields))
+    return await run_request(completer, CompletionRequest(prompt_ids=tuple(encode(prompt)), **wanted | fields))
 
 
-async def told_of(completer: Completer, request: CompletionRequest) -> Told:
+async def run_request(completer: Completer, request: CompletionRequest) -> Completed:
     """Run ``request``."""
-    told = Told()
+    completed = Completed()
     async for event in completer.stream(request):
-        assert not told.ends, "nothing may follow the end"
+        assert not completed.ends, "nothing may follow the end"
         match event:
             case TextDelta(text, tokens):
-                told.text += text
-                told.ids += [token.id for token in tokens]
+                completed.text += text
+                completed.ids += [token.id for token in tokens]
             case CallStarted(ApiCall(tool)):
-                told.started.append(tool)
+                completed.started.append(tool)
             case CallFinished(record):
                 error = record.error and record.error.partition(":")[0]
-                told.calls.append((record.tool, record.input, record.output, error, record.offset))
+                completed.calls.append((record.tool, record.input, record.output, error, record.offset))
             case Finished():
-                told.ends.append(event)
-    return told
+                completed.ends.append(event)
+    return completed

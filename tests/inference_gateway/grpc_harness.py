@@ -65,13 +65,13 @@ class Refusal:
         status = Status.FromString(trailers[DETAILS_KEY])
         assert (status.code, status.message) == (error.code().value[0], error.details())
         info, request, retry = ErrorInfo(), BadRequest(), RetryInfo()
-        told = [one for one in (info, request, retry) if any(detail.Unpack(one) for detail in status.details)]
+        found = [one for one in (info, request, retry) if any(detail.Unpack(one) for detail in status.details)]
         return cls(
             error.code(),
             error.details() or "",
             info.reason,
             [violation.field for violation in request.field_violations],
-            retry.retry_delay.seconds if retry in told else None,
+            retry.retry_delay.seconds if retry in found else None,
         )
 
 

@@ -248,7 +248,7 @@ async def _events(kind: str, behaviour: Behaviour, body: dict[str, Any]) -> Asyn
             as_ids = kind == "vllm" and bool(body.get("return_tokens_as_token_ids"))
             choice["logprobs"] = _logprobs(kind, made, wanted, as_ids=as_ids, text=new)
         if kind == "llamacpp":
-            # A token that ends inside a character is not told; the end comes in a chunk of its own.
+            # A token that ends inside a character is not reported; the end comes in a chunk of its own.
             if made.id == END or new:
                 yield _data({**head, "choices": [{**choice, "finish_reason": None}]})
             if made.last:
@@ -316,8 +316,8 @@ async def _tgi_events(behaviour: Behaviour, body: dict[str, Any]) -> AsyncIterat
     parameters = body["parameters"]
     top = parameters.get("top_n_tokens", 0)
     if top > behaviour.max_top:
-        told = f"Input validation error: `top_n_tokens` must be >= 0 and <= {behaviour.max_top}. Given: {top}"
-        yield f"data:{json.dumps({'error': told, 'error_type': 'validation'})}\n\n"
+        message = f"Input validation error: `top_n_tokens` must be >= 0 and <= {behaviour.max_top}. Given: {top}"
+        yield f"data:{json.dumps({'error': message, 'error_type': 'validation'})}\n\n"
         return
     ids, number, text = small_tokenizer().encode(body["inputs"]), 0, ""
     async for made in generate(behaviour, ids, parameters["max_new_tokens"], top, {}):

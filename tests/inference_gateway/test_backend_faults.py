@@ -16,7 +16,7 @@ from inference_gateway.backends.tgi import TGIServer
 from inference_gateway.completion import Completer
 from inference_gateway.core import CompletionRequest, Finished, TextDelta
 from language_model.tokenizer import ByteLevelTokenizer
-from tests.inference_gateway.backend_harness import SERVERS, VOCABULARY, Told, remote, tell
+from tests.inference_gateway.backend_harness import SERVERS, VOCABULARY, Completed, remote, run_prompt
 from tests.inference_gateway.http_harness import CLOSED, serving, tools_at
 from tests.inference_gateway.model_servers import Behaviour, server_app
 from tests.support.redis_server import free_port
@@ -32,10 +32,10 @@ def server_at(
     return server(ServerAddress(url, api_key=api_key), tokenizer or small_tokenizer())
 
 
-async def completed(backend: RemoteBackend, prompt: str = "Long:", **fields: Any) -> Told:
+async def completed(backend: RemoteBackend, prompt: str = "Long:", **fields: Any) -> Completed:
     tools = tools_at({})
     async with ToolClient(tools) as client, asyncio.timeout(60):
-        return await tell(Completer(backend, tools, client), prompt, **{"tools": ()} | fields)
+        return await run_prompt(Completer(backend, tools, client), prompt, **{"tools": ()} | fields)
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -46,18 +46,18 @@ async def test_a_stream_that_goes_wrong_ends_the_completion_with_an_error(
     behaviour = Behaviour(max_top=5)
     async with remote(kind, behaviour, silence_seconds=3 if fault == "silent_after" else 20) as backend:
         setattr(behaviour, fault, 6)
-        told = await completed(backend)
-        assert told.end.reason == "error"
-        assert "127.0.0.1" in told.end.message or "model server" in told.end.message
-        assert " on and on".startswith(told.text[:10]), "what came before the fault is told"
+        result = await completed(backend)
+        assert result.end.reason == "error"
+        assert "127.0.0.1" in result.end.message or "model server" in result.end.message
+        assert " on and on".startswith(result.text[:10]), "what came before the fault is returned"
         setattr(behaviour, fault, None)
         assert (await completed(backend, "Plain:")).text == " a plain text.", "the server is used again"
 
 
 async def test_streams_that_are_cut_give_their_connections_free() -> None:
     async with remote("llamacpp", connections=1) as backend:
-        told = [await completed(backend, max_tokens=3) for _ in range(8)]
-        assert [one.end.reason for one in told] == ["length"] * 8
+        results = [await completed(backend, max_tokens=3) for _ in range(8)]
+        assert [one.end.reason for one in results] == ["length"] * 8
 
 
 @pytest.mark.parametrize("kind", ["vllm", "sglang", "llamacpp"])
@@ -73,8 +73,8 @@ async def test_a_server_that_is_busy_is_asked_again_but_not_for_ever(kind: str) 
         behaviour.turn_away = 2
         assert (await completed(backend, "Plain:")).text == " a plain text."
         behaviour.turn_away = 3
-        told = await completed(backend, "Plain:")
-        assert (told.text, told.end.reason) == ("", "error")
+        result = await completed(backend, "Plain:")
+        assert (result.text, result.end.reason) == ("", "error")
         assert behaviour.turn_away == 0
 
 
@@ -129,7 +129,7 @@ async def test_another_vocabulary_is_found_out(kind: str) -> None:
             await server.aclose()
 
 
-async def test_what_is_no_model_server_is_told_of() -> None:
+async def test_what_is_no_model_server_is_reported() -> None:
     app = FastAPI()
 
     @app.get("/v1/models")

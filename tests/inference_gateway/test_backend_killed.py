@@ -18,7 +18,7 @@ from tests.support.redis_server import free_port
 CLIENTS = 12
 
 
-async def told(http: httpx.AsyncClient, began: asyncio.Semaphore) -> list[dict[str, Any]]:
+async def events_of(http: httpx.AsyncClient, began: asyncio.Semaphore) -> list[dict[str, Any]]:
     """The events of a streamed completion, or the error that stood in their place. ``began`` counts first events."""
     body = {"prompt": "Each of the", "max_tokens": 1800, "stream": True, "tools": []}
     async with http.stream("POST", "/v1/completions", json=body) as response:
@@ -53,7 +53,7 @@ async def test_a_killed_server_ends_every_completion_once_and_service_returns_wi
             await server.line_with("ready: model")
             assert (await ready(200))["model"] == checkpoint.name
             began = asyncio.Semaphore(0)
-            clients = [asyncio.create_task(told(http, began)) for _ in range(CLIENTS)]
+            clients = [asyncio.create_task(events_of(http, began)) for _ in range(CLIENTS)]
             async with asyncio.timeout(60):
                 for _ in clients:
                     await began.acquire()

@@ -33,7 +33,7 @@ async def test_a_remote_backend_needs_no_weights(backend: str, tokenizer: Path) 
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"backend_url": None}, "TOOLFORMER_GATEWAY_BACKEND_URL is missing"),
         ({"model": Path("/nowhere")}, "/nowhere holds no tokenizer.json"),
@@ -41,14 +41,14 @@ async def test_a_remote_backend_needs_no_weights(backend: str, tokenizer: Path) 
         ({"backend_api_key": "a", "backend_api_key_file": Path("b")}, "TOOLFORMER_GATEWAY_BACKEND_API_KEY is set too"),
     ],
 )
-def test_what_does_not_go_together_is_named(tokenizer: Path, fields: dict[str, Any], told: str) -> None:
+def test_what_does_not_go_together_is_named(tokenizer: Path, fields: dict[str, Any], message: str) -> None:
     settings: dict[str, Any] = {"backend": "openai", "backend_url": "http://127.0.0.1:9", "model": tokenizer}
-    with pytest.raises(SettingsError, match=told):
+    with pytest.raises(SettingsError, match=message):
         backend_loader(GatewaySettings(**settings | fields))
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"dtype": "int8"}, "TOOLFORMER_GATEWAY_DTYPE: int8 is packed by the local engine"),
         ({"model": Path("/nowhere")}, "/nowhere holds no checkpoint"),
@@ -59,8 +59,8 @@ def test_what_does_not_go_together_is_named(tokenizer: Path, fields: dict[str, A
         ),
     ],
 )
-def test_what_vllm_cannot_be_asked_for_is_named(fields: dict[str, Any], told: str) -> None:
-    with pytest.raises(SettingsError, match=told):
+def test_what_vllm_cannot_be_asked_for_is_named(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
         backend_loader(GatewaySettings(**{"backend": "vllm"} | fields))
 
 

@@ -15,7 +15,7 @@ from inference_gateway.serving.planning import plan
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import GatewaySettings
 from services.calculator.app import build_app as calculator
-from tests.inference_gateway.backend_harness import NO_CIRCUIT, SERVERS, remote, started, tell
+from tests.inference_gateway.backend_harness import NO_CIRCUIT, SERVERS, remote, run_prompt, started
 from tests.inference_gateway.http_harness import serving, tools_at
 from tests.support.vocabularies import small_tokenizer
 from toolformer.http_api import ApiError
@@ -63,10 +63,10 @@ LIKELY_START: Final = {"a likely start": ("Each:", {}), "a start not likely enou
 
 @pytest.mark.parametrize("tool_is_up", [True, False], ids=["tool up", "tool down"])
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_every_backend_tells_the_same(kind: str, tool_is_up: bool) -> None:
+async def test_every_backend_returns_the_same(kind: str, tool_is_up: bool) -> None:
     # Without log probabilities a start that is merely likely cannot be seen, and no token can be banned.
     cases = {name: CASES[name] for name in NEVER_BANNED} if kind == "bare" else CASES | LIKELY_START
-    if kind == "tgi":  # it takes no biases, so no name that the model does not want can be had
+    if kind == "tgi":  # it takes no biases, so no name can be forced on the model
         cases = {name: case for name, case in cases.items() if name not in NAMES_FORCED}
     called = 0
     async with AsyncExitStack() as stack:
@@ -76,25 +76,25 @@ async def test_every_backend_tells_the_same(kind: str, tool_is_up: bool) -> None
         local = Completer(await stack.enter_async_context(started("local")), tools, client)
         other = Completer(await stack.enter_async_context(started(kind)), tools, client)
         for name, (prompt, fields) in cases.items():
-            expected = await tell(local, prompt, **fields)
+            expected = await run_prompt(local, prompt, **fields)
             if kind == "bare" and down and expected.calls:
                 continue
-            told = await tell(other, prompt, **fields)
-            assert told.text == expected.text, name
-            assert told.calls == expected.calls, name
-            assert told.end == expected.end, name
+            result = await run_prompt(other, prompt, **fields)
+            assert result.text == expected.text, name
+            assert result.calls == expected.calls, name
+            assert result.end == expected.end, name
             if kind not in ("bare", "llamacpp"):
-                assert told.ids == expected.ids, name
-            called += len(told.calls)
+                assert result.ids == expected.ids, name
+            called += len(result.calls)
     assert called >= (0 if kind == "bare" and down else 4)
 
 
-async def test_a_server_that_cannot_be_told_writes_a_banned_call_as_text() -> None:
+async def test_a_server_without_biases_writes_a_banned_call_as_text() -> None:
     tools = tools_at({})
     async with ToolClient(tools) as client, remote("bare") as backend:
-        told = await tell(Completer(backend, tools, client), "Sum:", max_tokens=20)
-        assert [error for _, _, _, error, _ in told.calls] == ["unreachable"]
-        assert told.text.startswith(" It is [Calculator(24 * 17)")
+        result = await run_prompt(Completer(backend, tools, client), "Sum:", max_tokens=20)
+        assert [error for _, _, _, error, _ in result.calls] == ["unreachable"]
+        assert result.text.startswith(" It is [Calculator(24 * 17)")
 
 
 ALL_FIELDS = SamplingParams(repetition_penalty=1.5, min_p=0.25, min_tokens=3, ignore_eos=True, stop_token_ids=(5,))

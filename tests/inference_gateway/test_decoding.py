@@ -297,7 +297,7 @@ class TestNames:
         assert {space, one} <= allowed()
 
     @pytest.mark.parametrize("name", ["Calendar", "Nothing"])
-    def test_a_server_that_cannot_be_told_has_its_call_taken_back(self, name: str) -> None:
+    def test_a_server_without_biases_has_its_call_taken_back(self, name: str) -> None:
         tokenizer = ChunkTokenizer([b"a", b" [", name.encode(), b"(", b" b"])
         seen, machine = run(tokenizer, tokenizer.script, forced=[1], tools=("QA",))
         assert "[" not in seen.text
@@ -322,13 +322,13 @@ def test_a_plain_completion_bans_and_calls_nothing(show: bool) -> None:
     assert DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS).rule() == StepRule()
 
 
-def test_a_plain_completion_tells_every_token_the_last_ones_too() -> None:
+def test_a_plain_completion_emits_every_token_the_last_ones_too() -> None:
     tokenizer, script = whole("a é")
     vocabulary = CallVocabulary.of(tokenizer, [END])
     for tokens, max_tokens in ((script[:-1], 3), ([*script[:-1], END], 10), ([*script, END], 10)):
         machine = DecodingMachine(CompletionRequest((1,), max_tokens=max_tokens, plain=True), vocabulary, {})
         actions = [action for token in tokens for action in machine.accept(token, logprob=-1.0)]
-        assert [told.id for action in actions if isinstance(action, TextDelta) for told in action.tokens] == tokens
+        assert [one.id for action in actions if isinstance(action, TextDelta) for one in action.tokens] == tokens
         assert isinstance(actions[-1], Finished)
 
 
@@ -466,12 +466,12 @@ class TestLimits:
         assert done.reason == "length"
 
     @pytest.mark.parametrize("token", [END, 1 + 0xC3])
-    def test_the_last_token_is_told_with_log_probabilities_although_it_has_no_text(self, token: int) -> None:
+    def test_the_last_token_is_reported_with_log_probabilities_although_it_has_no_text(self, token: int) -> None:
         """lm-evaluation-harness asks for one token and drops it."""
         vocabulary = CallVocabulary.of(ChunkTokenizer(), [END])
         machine = DecodingMachine(CompletionRequest((1,), max_tokens=1, logprobs=1), vocabulary, {})
         actions = machine.accept(token, logprob=-1.0)
-        assert [told.id for action in actions if isinstance(action, TextDelta) for told in action.tokens] == [token]
+        assert [one.id for action in actions if isinstance(action, TextDelta) for one in action.tokens] == [token]
 
     def test_no_token_is_taken_where_none_is_wanted(self) -> None:
         tokenizer, script = whole(BEFORE)

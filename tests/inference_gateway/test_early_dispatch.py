@@ -18,8 +18,8 @@ from toolformer.tool_client import ToolResult
 from toolformer.tools import ToolRegistry
 
 
-def told(text: str, *, early: bool = True) -> tuple[list[tuple[str, str]], int]:
-    """The calls told of ahead for a completion that begins with ``text``, a byte a token; and how many were made."""
+def calls_ahead(text: str, *, early: bool = True) -> tuple[list[tuple[str, str]], int]:
+    """The calls reported ahead for a completion that begins with ``text``, a byte a token; and how many were made."""
     tokenizer = ChunkTokenizer()
     request = CompletionRequest((1,), max_tokens=1000, tools=tuple(TOOLS), early_dispatch=early)
     machine = DecodingMachine(request, CallVocabulary.of(tokenizer, [END]), TOOLS)
@@ -47,13 +47,13 @@ def told(text: str, *, early: bool = True) -> tuple[list[tuple[str, str]], int]:
         ("so (Calculator(1)", []),
     ],
 )
-def test_a_call_is_told_of_once_its_parenthesis_closes(text: str, expected: list[tuple[str, str]]) -> None:
-    assert told(text)[0] == expected
-    assert told(text, early=False)[0] == []
+def test_a_call_is_reported_once_its_parenthesis_closes(text: str, expected: list[tuple[str, str]]) -> None:
+    assert calls_ahead(text)[0] == expected
+    assert calls_ahead(text, early=False)[0] == []
 
 
-def test_a_parenthesis_that_was_not_the_last_is_told_of_again() -> None:
-    assert told("so [Calculator(2) * (3) ->")[0] == [("Calculator", "2"), ("Calculator", "2) * (3")]
+def test_a_parenthesis_that_was_not_the_last_is_reported_again() -> None:
+    assert calls_ahead("so [Calculator(2) * (3) ->")[0] == [("Calculator", "2"), ("Calculator", "2) * (3")]
 
 
 class Tools:
@@ -119,7 +119,7 @@ async def test_an_answer_nobody_asks_for_is_thrown_away() -> None:
     await asyncio.sleep(0)
     # On a fast machine the text is over before the call's task had its first turn: then there is nothing to end.
     assert tools.begun in ([], ["1 + 2"])
-    assert tools.ended == len(tools.begun), "it is given up"
+    assert tools.ended == len(tools.begun), "it is aborted"
     assert isinstance(events[-1], Finished)
 
 

@@ -215,20 +215,20 @@ async def test_the_context_ends_a_completion() -> None:
         assert done.usage.completion_tokens <= 11
 
 
-async def test_times_are_told_once_a_token() -> None:
-    told: list[StepTimes] = []
+async def test_times_are_reported_once_a_token() -> None:
+    observed: list[StepTimes] = []
     async with started(max_sequences=2) as local:
-        local.observe(told.append)
+        local.observe(observed.append)
         dones = [(await complete(local, CompletionRequest((5, n), max_tokens=9)))[1] for n in range(3)]
-    assert sum(len(times.first) for times in told) == 3
-    assert sum(len(times.between) for times in told) == sum(done.usage.completion_tokens - 1 for done in dones)
-    assert all(seconds >= 0 for times in told for seconds in (*times.first, *times.between))
+    assert sum(len(times.first) for times in observed) == 3
+    assert sum(len(times.between) for times in observed) == sum(done.usage.completion_tokens - 1 for done in dones)
+    assert all(seconds >= 0 for times in observed for seconds in (*times.first, *times.between))
 
 
-async def test_what_a_step_will_follow_is_told_to_the_model_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_step_will_follow_is_passed_to_the_model_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its helpers then wake up while the engine's thread does; an abort is followed by no step."""
-    told: list[str] = []
-    monkeypatch.setattr(random_model(), "expect_step", lambda: told.append("expect"))
+    expected: list[str] = []
+    monkeypatch.setattr(random_model(), "expect_step", lambda: expected.append("expect"))
     engine = Engine(random_model(), Recorder(), EngineLimits(max_sequences=1, max_model_len=200))
     sequence = Client(engine, "0", random.Random(0)).sequence
     result = splice_result("408", small_tokenizer(), max_tokens=20)
@@ -236,4 +236,4 @@ async def test_what_a_step_will_follow_is_told_to_the_model_at_once(monkeypatch:
     engine.give_up(sequence)
     engine.splice(sequence, result)
     engine.abort(sequence)
-    assert told == ["expect"] * 3
+    assert expected == ["expect"] * 3

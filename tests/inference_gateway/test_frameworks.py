@@ -21,7 +21,7 @@ HIDDEN = " It is 408 books."
 ROOT = Path(__file__).parents[2]
 
 
-async def told(python: str, script: str, url: str) -> Any:
+async def printed_by(python: str, script: str, url: str) -> Any:
     """What ``script`` printed."""
     process = await asyncio.create_subprocess_exec(
         python,
@@ -53,7 +53,7 @@ async def test_a_framework(script: str, with_calls: set[str]) -> None:
     if not python:
         pytest.skip("the frameworks are not installed: pip install them apart and set TOOLFORMER_FRAMEWORKS")
     async with serving(calculator()) as url, gateway({"Calculator": url}, chat_template="plain") as at:
-        got = await told(python, script, at.url)
+        got = await printed_by(python, script, at.url)
     for way, text in (("shown", SHOWN), ("hidden", HIDDEN)):
         assert {name: answer[0] for name, answer in got[way].items()} == dict.fromkeys(got[way], text)
         outputs = {name: [call["output"] for call in answer[1]] for name, answer in got[way].items() if answer[1]}

@@ -26,7 +26,7 @@ from language_model.gptj import GPTJ
 from language_model.tokenizer import ByteLevelTokenizer
 from services.calculator.app import build_app as calculator
 from services.calendar.app import build_app as calendar
-from tests.inference_gateway.backend_harness import NO_CIRCUIT, Told, tell
+from tests.inference_gateway.backend_harness import NO_CIRCUIT, Completed, run_prompt
 from tests.inference_gateway.http_harness import serving, tools_at
 from tests.support.marked_checkpoint import move_marks
 from tests.support.models import SMALL, random_model
@@ -84,17 +84,17 @@ class Chain:
     alone: Completer
     chained: Completer
 
-    async def agree(self, prompt: str, **fields: Any) -> Told:
-        """What both tell, which must be one and the same."""
+    async def agree(self, prompt: str, **fields: Any) -> Completed:
+        """What both return, which must be one and the same."""
         wanted: dict[str, Any] = {
             "tools": ("Calculator", "Calendar"),
             "tokenizer": self.alone.backend.tokenizer,
         } | fields
-        expected = await tell(self.alone, prompt, **wanted)
-        told = await tell(self.chained, prompt, **wanted)
-        assert (told.text, told.ids, told.calls) == (expected.text, expected.ids, expected.calls), prompt
-        assert told.end == expected.end, prompt
-        return told
+        expected = await run_prompt(self.alone, prompt, **wanted)
+        result = await run_prompt(self.chained, prompt, **wanted)
+        assert (result.text, result.ids, result.calls) == (expected.text, expected.ids, expected.calls), prompt
+        assert result.end == expected.end, prompt
+        return result
 
 
 @asynccontextmanager
@@ -121,8 +121,8 @@ async def chain(load: Callable[[], LocalBackend]) -> AsyncIterator[Chain]:
 
 async def test_the_bundled_model_calls_its_tools_through_a_second_gateway() -> None:
     async with chain(bundled) as both:
-        told = [await both.agree(prompt, max_tokens=40) for prompt in PROMPTS]
-        assert sum(len(one.calls) for one in told) >= 2
+        results = [await both.agree(prompt, max_tokens=40) for prompt in PROMPTS]
+        assert sum(len(one.calls) for one in results) >= 2
         hidden = await both.agree(PROMPTS[0], max_tokens=40, show_calls=False)
         assert "[" not in hidden.text
 
@@ -131,9 +131,9 @@ async def test_special_marks_come_through_a_second_gateway(tmp_path: Path) -> No
     marked = move_marks(BUNDLED_MODEL, tmp_path / "model")
     limits = EngineLimits(max_model_len=256, max_sequences=4)
     async with chain(lambda: LocalBackend.load(marked, limits=limits)) as both:
-        told = [await both.agree(prompt, max_tokens=40) for prompt in PROMPTS]
-        assert sum(len(one.calls) for one in told) >= 2
-        assert both.alone.backend.tokenizer.marks.opening[0] in told[0].ids
+        results = [await both.agree(prompt, max_tokens=40) for prompt in PROMPTS]
+        assert sum(len(one.calls) for one in results) >= 2
+        assert both.alone.backend.tokenizer.marks.opening[0] in results[0].ids
 
 
 async def test_a_prompt_that_only_the_first_gateway_can_score_is_refused_by_the_second() -> None:
@@ -153,9 +153,9 @@ async def test_any_text_of_a_random_model_is_the_same(api_top_k: int, load: Call
     async with chain(load) as both:
         sampling = SamplingParams(frequency_penalty=1.0)
         fields: dict[str, Any] = {"api_top_k": api_top_k, "sampling": sampling, "max_tokens": 40, "max_calls": 4}
-        told = [await both.agree(f"Text {37 * number} begins", **fields) for number in range(4)]
-        assert len({one.text for one in told}) > 2
-        assert any(one.end.usage.rolled_back_tokens for one in told) is (api_top_k > 0)
+        results = [await both.agree(f"Text {37 * number} begins", **fields) for number in range(4)]
+        assert len({one.text for one in results}) > 2
+        assert any(one.end.usage.rolled_back_tokens for one in results) is (api_top_k > 0)
 
 
 async def test_vllm_s_sampling_fields_pass_to_the_first_gateway() -> None:
@@ -164,7 +164,7 @@ async def test_vllm_s_sampling_fields_pass_to_the_first_gateway() -> None:
             await both.agree("A text begins", sampling=SamplingParams(**fields), max_tokens=40, max_calls=4)
             for fields in SAMPLED
         ]
-        assert [SAMPLED[at + 1] for at, told in enumerate(changed) if told.text == usual.text] == []
+        assert [SAMPLED[at + 1] for at, result in enumerate(changed) if result.text == usual.text] == []
 
 
 async def test_a_seed_draws_the_same_as_long_as_nothing_is_cut() -> None:
@@ -172,6 +172,6 @@ async def test_a_seed_draws_the_same_as_long_as_nothing_is_cut() -> None:
         drawn = set()
         for seed in range(6):
             sampling = SamplingParams(temperature=0.8, top_p=0.9, seed=seed)
-            told = await both.agree("A text begins", sampling=sampling, tools=(), max_tokens=30)
-            drawn.add(told.text)
+            result = await both.agree("A text begins", sampling=sampling, tools=(), max_tokens=30)
+            drawn.add(result.text)
         assert len(drawn) > 1

@@ -51,7 +51,7 @@ async def plain() -> AsyncIterator[Client]:
         yield connected
 
 
-async def test_a_stream_tells_text_the_call_and_the_end() -> None:
+async def test_a_stream_sends_text_the_call_and_the_end() -> None:
     async with serving(calculator()) as url, served({"Calculator": url}) as grpc_client:
         events = await grpc_client.complete("Sum:")
         rest = await grpc_client.gateway.complete("Sum:")
@@ -70,7 +70,7 @@ async def test_a_stream_tells_text_the_call_and_the_end() -> None:
     assert end.usage.tool_tokens == counts["tool_tokens"] > 0
 
 
-async def test_a_tool_that_fails_is_told_and_leaves_nothing_in_the_text(plain: Client) -> None:
+async def test_a_tool_that_fails_is_reported_and_leaves_nothing_in_the_text(plain: Client) -> None:
     events = await plain.complete("Sum:")
     assert kinds(events) == ["text_delta", "call_started", "call_finished", "text_delta", "finished"]
     [called] = events[-1].finished.tool_calls

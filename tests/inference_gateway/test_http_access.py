@@ -70,7 +70,7 @@ async def test_metrics_need_a_key_where_it_is_asked_for() -> None:
         assert (await running.http.get("/metrics", headers={"Authorization": ""})).status_code == 401
 
 
-async def test_the_description_tells_of_keys_where_they_are_needed() -> None:
+async def test_the_description_names_keys_where_they_are_needed() -> None:
     async with gateway(api_keys="k-1", key="k-1") as running:
         document = (await running.http.get("/openapi.json", headers={"Authorization": ""})).json()
         assert (await running.http.get("/openapi.json")).json() == document
@@ -171,7 +171,7 @@ def test_what_is_no_key_is_refused_and_not_repeated(listed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "told"),
+    ("variables", "message"),
     [
         ({"API_KEYS_FILE": "/nowhere/keys"}, "TOOLFORMER_GATEWAY_API_KEYS_FILE: cannot be read: No such file"),
         ({"API_KEYS": "alice:a secret"}, "TOOLFORMER_GATEWAY_API_KEYS: entry 1 of the list of keys"),
@@ -180,7 +180,7 @@ def test_what_is_no_key_is_refused_and_not_repeated(listed: str) -> None:
     ],
 )
 def test_keys_that_cannot_be_read_stop_it_at_once(
-    variables: dict[str, str], told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    variables: dict[str, str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(f"TOOLFORMER_GATEWAY_{name}", value)
@@ -188,7 +188,7 @@ def test_keys_that_cannot_be_read_stop_it_at_once(
         main()
     assert exited.value.code == 2
     said = capsys.readouterr().err
-    assert told in said
+    assert message in said
     assert "a secret" not in said
 
 

@@ -65,17 +65,17 @@ async def test_log_probabilities_and_sampling(client: openai.AsyncOpenAI) -> Non
         best_of=1,
     )
     [choice] = completion.choices
-    told = choice.logprobs
-    assert told is not None
-    assert told.tokens is not None
-    assert told.token_logprobs is not None
-    assert told.text_offset is not None
-    assert told.top_logprobs is not None
+    logprobs = choice.logprobs
+    assert logprobs is not None
+    assert logprobs.tokens is not None
+    assert logprobs.token_logprobs is not None
+    assert logprobs.text_offset is not None
+    assert logprobs.top_logprobs is not None
     # What ended the text has a log probability too, and no text.
-    assert "".join(told.tokens).removesuffix("<|endoftext|>") == choice.text
+    assert "".join(logprobs.tokens).removesuffix("<|endoftext|>") == choice.text
     assert choice.text.startswith("Sum: It is")
-    assert len(told.tokens) == len(told.token_logprobs) == len(told.top_logprobs)
-    assert [choice.text[at:].startswith(token) for at, token in zip(told.text_offset, told.tokens, strict=True)]
+    assert len(logprobs.tokens) == len(logprobs.token_logprobs) == len(logprobs.top_logprobs)
+    assert [choice.text[at:].startswith(token) for at, token in zip(logprobs.text_offset, logprobs.tokens, strict=True)]
     stream = await client.completions.create(
         model="scripted", prompt="Sum:", max_tokens=40, logprobs=0, stream=True, extra_body={"top_k": 5}
     )
@@ -86,7 +86,7 @@ async def test_log_probabilities_and_sampling(client: openai.AsyncOpenAI) -> Non
     assert tokens.removesuffix("<|endoftext|>") == " It is [Calculator(24 * 17) -> 408] 408 books."
 
 
-async def test_a_key_is_sent_and_shares_are_told_of() -> None:
+async def test_a_key_is_sent_and_shares_are_reported() -> None:
     async with (
         gateway(api_keys="alice:k-1", key="k-1", key_requests_per_minute=1) as running,
         openai.AsyncOpenAI(base_url=f"{running.url}/v1", api_key="k-1", max_retries=0) as known,

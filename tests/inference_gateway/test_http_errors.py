@@ -24,8 +24,8 @@ def checked(response: httpx.Response, status: int) -> dict[str, Any]:
     [(name, error)] = response.json().items()
     assert (name, set(error)) == ("error", {"message", "type", "param", "code"})
     assert response.headers["x-request-id"]
-    told: dict[str, Any] = error
-    return told
+    body: dict[str, Any] = error
+    return body
 
 
 @pytest.fixture(autouse=True)
@@ -39,7 +39,7 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("fields", "status", "param", "code", "told"),
+    ("fields", "status", "param", "code", "message"),
     [
         *cases(__file__, "fields"),
         ({"prompt": None}, 422, "prompt", "invalid_value", "list of strings"),
@@ -56,13 +56,13 @@ def _quiet(caplog: pytest.LogCaptureFixture) -> Any:
     ],
 )
 async def test_a_wrong_field(
-    plain: Gateway, fields: dict[str, Any], status: int, param: str, code: str, told: str
+    plain: Gateway, fields: dict[str, Any], status: int, param: str, code: str, message: str
 ) -> None:
     content = json.dumps({**OK, **fields})
     response = await plain.http.post("/v1/completions", content=content, headers={"Content-Type": "application/json"})
     error = checked(response, status)
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, code)
-    assert told in error["message"]
+    assert message in error["message"]
     assert len(error["message"]) < 400
 
 
@@ -89,7 +89,7 @@ async def test_a_wrong_body(plain: Gateway, content: bytes, status: int, param: 
 
 
 @pytest.mark.parametrize(
-    ("fields", "param", "told"),
+    ("fields", "param", "message"),
     [
         ({"tools": [1] * 300_000}, "tools.0", "valid string"),
         ({"tools": ["QA"] * 150_000}, "tools", "at most 256"),
@@ -102,11 +102,11 @@ async def test_a_wrong_body(plain: Gateway, content: bytes, status: int, param: 
     ids=["numbers", "names", "fields", "fields below", "prompts", "ids and a text", "stops"],
 )
 async def test_a_body_that_is_wrong_all_through_has_one_error(
-    plain: Gateway, fields: dict[str, Any], param: str, told: str
+    plain: Gateway, fields: dict[str, Any], param: str, message: str
 ) -> None:
     error = checked(await plain.http.post("/v1/completions", json={**OK, **fields}), 422)
     assert error["param"] == param
-    assert told in error["message"]
+    assert message in error["message"]
     assert "more)" not in error["message"]  # an error for each element is what takes seconds and memory
 
 

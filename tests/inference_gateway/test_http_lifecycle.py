@@ -54,7 +54,7 @@ async def test_it_answers_while_the_model_loads() -> None:
         await answered(http, "/ready", 200)
 
 
-async def test_a_model_that_cannot_be_loaded_is_told_of() -> None:
+async def test_a_model_that_cannot_be_loaded_is_reported() -> None:
     def fail() -> Backend:
         raise CheckpointError("config.json is missing: give a directory that holds a checkpoint")
 
@@ -98,7 +98,7 @@ async def test_sigterm_lets_running_completions_end(checkpoint: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "message"),
     [
         ("TOOLFORMER_GATEWAY_PORT", "eighty", "TOOLFORMER_GATEWAY_PORT"),
         ("TOOLFORMER_GATEWAY_MAX_SEQUENCES", "0", "greater than or equal to 1"),
@@ -108,7 +108,7 @@ async def test_sigterm_lets_running_completions_end(checkpoint: Path) -> None:
     ],
 )
 def test_a_wrong_setting_stops_it_at_once_with_one_clear_word(
-    variable: str, value: str, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    variable: str, value: str, message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv(variable, value)
     with pytest.raises(SystemExit) as exited:
@@ -116,7 +116,7 @@ def test_a_wrong_setting_stops_it_at_once_with_one_clear_word(
     assert exited.value.code == 2
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("inference_gateway: ")
-    assert told in line
+    assert message in line
 
 
 def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -28,7 +28,7 @@ async def session(at: Gateway, key: str = "", mode: str = "auto") -> AsyncIterat
         yield client
 
 
-async def told(client: Client, tool: str, input: str) -> str:
+async def error_text(client: Client, tool: str, input: str) -> str:
     """What the model that calls ``tool`` reads, which is an error."""
     result = await client.call_tool(tool, {"input": input})
     assert result.is_error
@@ -68,9 +68,9 @@ async def test_every_tool_is_listed_and_called(tooled: Gateway, mode: str) -> No
 @pytest.mark.asyncio(loop_scope="module")
 async def test_what_has_no_answer_is_an_error_that_the_model_may_read(tooled: Gateway) -> None:
     async with session(tooled) as client:
-        assert (await told(client, "Calculator", "1 / 0")).startswith("division_by_zero: ")
-        assert (await told(client, "Calculator", "1" * 5_000)).startswith("input_too_long: the input has 5,000 ")
-        down = await told(client, "WikiSearch", "Oslo")
+        assert (await error_text(client, "Calculator", "1 / 0")).startswith("division_by_zero: ")
+        assert (await error_text(client, "Calculator", "1" * 5_000)).startswith("input_too_long: the input has 5,000 ")
+        down = await error_text(client, "WikiSearch", "Oslo")
         assert down.startswith(("unreachable: ", "circuit_open: "))
         assert "127.0.0.1" not in down
         missing = await client.call_tool("Abacus", {"input": "1"})
@@ -87,7 +87,7 @@ async def test_keys_and_their_shares() -> None:
         assert (refused.status_code, refused.json()["error"]["code"]) == (401, "invalid_api_key")
         async with session(at, "k-1") as one, session(at, "k-2") as other:
             assert text_of(await one.call_tool("Calculator", {"input": "a"})) == "A"
-            assert (await told(one, "Calculator", "a")).startswith("rate_limit_exceeded: ")
+            assert (await error_text(one, "Calculator", "a")).startswith("rate_limit_exceeded: ")
             assert text_of(await other.call_tool("Calculator", {"input": "a"})) == "A"
 
 

@@ -104,10 +104,10 @@ async def test_what_is_held_during_calls_is_gauged() -> None:
             "stream_tool_events": True,
         }
         async with running.http.stream("POST", "/v1/completions", json=body) as response:
-            told = ""
+            received = ""
             async for piece in response.aiter_text():
-                told += piece
-                if told.count("call_started") == 2:
+                received += piece
+                if received.count("call_started") == 2:
                     break
             values = await scraped(running)
     assert (values["num_requests_in_call",], values["num_requests_running",]) == (2, 0)

@@ -213,10 +213,10 @@ async def test_a_prompt_is_in_no_log_unless_a_setting_says_so() -> None:
     with logged() as lines:
         async with serving(calculator()) as tool, gateway({"Calculator": tool}) as running:
             await speak(running)
-    told = "\n".join(json.dumps(line) for line in lines)
-    assert "completion cmpl-" in told
+    log = "\n".join(json.dumps(line) for line in lines)
+    assert "completion cmpl-" in log
     for secret in (SECRET, SECRET.replace(" ", "+"), SECRET.replace(" ", "%20"), "24 * 17", "books"):
-        assert secret not in told
+        assert secret not in log
     with logged() as lines:
         async with serving(calculator()) as tool, gateway({"Calculator": tool}, log_prompts=True) as running:
             await speak(running)

@@ -55,10 +55,10 @@ async def test_nobody_outside_learns_where_tools_live(caplog: pytest.LogCaptureF
         ready = await running.http.get("/ready")
         answer = await running.complete("Sum:")
     assert [call["error"].partition(":")[0] for call in answer["choices"][0]["tool_calls"]] == ["unreachable"]
-    for told in (listed.text, ready.text, str(answer)):
-        assert "cannot be reached" in told
-        assert "127.0.0.1" not in told
-        assert "http://" not in told
+    for shown in (listed.text, ready.text, str(answer)):
+        assert "cannot be reached" in shown
+        assert "127.0.0.1" not in shown
+        assert "http://" not in shown
     assert "Calculator cannot be reached at http://127.0.0.1:9" in caplog.text
 
 
@@ -91,14 +91,14 @@ async def test_waiting_and_calling_sequences_are_gauged() -> None:
         prompts = ["Sum:", "Sum:", "Slow:", "Slow:", "Plain:", "Plain:", "Plain:"]
         body = {"prompt": prompts, "max_tokens": 200, "tool_timeout": 60, "stream": True, "stream_tool_events": True}
         async with running.http.stream("POST", "/v1/completions", json=body) as response:
-            told = ""
+            received = ""
             async for piece in response.aiter_text():
-                told += piece
-                if told.count("call_started") == 2:
+                received += piece
+                if received.count("call_started") == 2:
                     break
             await until(lambda: running.backend.stats().running == 2)
-            told = (await running.http.get("/metrics")).text
-    gauges = dict(re.findall(r"^toolformer_num_requests_(\w+) (\S+)$", told, re.MULTILINE))
+            metrics = (await running.http.get("/metrics")).text
+    gauges = dict(re.findall(r"^toolformer_num_requests_(\w+) (\S+)$", metrics, re.MULTILINE))
     assert gauges == {"running": "2.0", "waiting": "3.0", "in_call": "2.0"}
 
 
@@ -151,4 +151,4 @@ async def test_the_api_describes_itself(plain: Gateway) -> None:
     )
     readme = (Path(__file__).parents[2] / "inference_gateway" / "README.md").read_text()
     for field in document["components"]["schemas"]["CompletionBody"]["properties"]:
-        assert f"`{field}`" in readme, f"the README does not tell of {field}"
+        assert f"`{field}`" in readme, f"the README does not describe {field}"

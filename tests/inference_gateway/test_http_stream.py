@@ -15,7 +15,7 @@ from tests.toolformer import tool_service
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def test_a_stream_tells_what_json_tells(tooled: Gateway) -> None:
+async def test_a_stream_returns_what_json_returns(tooled: Gateway) -> None:
     fields = {"n": 2, "echo": True, "max_calls": 2}
     whole = await tooled.complete(["Two:", "Wide:"], **fields)
     stream = await tooled.stream(["Two:", "Wide:"], **fields, stream_options={"include_usage": True})
@@ -45,11 +45,11 @@ async def test_without_being_asked_a_stream_has_text_and_an_end_only(tooled: Gat
     assert terminal["tool_calls"][0]["output"] == "408"
 
 
-async def test_tool_events_are_told_between_the_texts_they_stand_between(tooled: Gateway) -> None:
+async def test_tool_events_are_sent_between_the_texts_they_are_between(tooled: Gateway) -> None:
     stream = await tooled.stream("Sum:", stream_tool_events=True, echo=True)
-    told = [choice for choice in stream.choices if "tool_event" in choice]
-    assert all(choice["text"] == "" and choice["finish_reason"] is None for choice in told)
-    started, finished = (choice["tool_event"] for choice in told)
+    tool_events = [choice for choice in stream.choices if "tool_event" in choice]
+    assert all(choice["text"] == "" and choice["finish_reason"] is None for choice in tool_events)
+    started, finished = (choice["tool_event"] for choice in tool_events)
     offset = len("Sum: It is")
     assert started == {"type": "call_started", "tool": "Calculator", "input": "24 * 17", "offset": offset}
     assert finished.pop("duration_ms") > 0
@@ -61,7 +61,7 @@ async def test_tool_events_are_told_between_the_texts_they_stand_between(tooled:
         "error": None,
         "offset": offset,
     }
-    before = "".join(choice["text"] for choice in stream.choices[: stream.choices.index(told[0])])
+    before = "".join(choice["text"] for choice in stream.choices[: stream.choices.index(tool_events[0])])
     assert before == "Sum: It is"
 
 

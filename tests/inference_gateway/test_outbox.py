@@ -12,7 +12,7 @@ from inference_gateway.engine.stats import StepTimes
 
 
 class Loop:
-    """Stands where the event loop does, and keeps what each of two listeners was told."""
+    """Takes the event loop's place, and keeps what each of two listeners received."""
 
     def __init__(self, box: Outbox) -> None:
         self.first: list[Action] = []

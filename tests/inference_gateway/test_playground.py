@@ -59,7 +59,7 @@ async def test_hidden_calls_still_have_their_chips(tooled: Gateway) -> None:
         assert found == ["Calculator 1 + 1", "Calculator 2 + 2"]
 
 
-async def test_a_call_that_fails_is_told_and_leaves_no_text(plain: Gateway) -> None:
+async def test_a_call_that_fails_is_reported_and_leaves_no_text(plain: Gateway) -> None:
     async with page() as opened:
         await opened.goto(plain.url)
         await expect(opened.locator("#tools label.down")).not_to_have_count(0)

@@ -1,4 +1,4 @@
-"""The tokens told with the text are those that the text is made of, whatever was held, taken back, hidden or cut."""
+"""The tokens sent with the text are those that the text is made of, whatever was held, taken back, hidden or cut."""
 
 import re
 
@@ -47,8 +47,8 @@ def test_every_token_of_the_text_comes_once_and_no_other(
     tokenizer = ChunkTokenizer(pieces)
     seen, machine = run(tokenizer, tokenizer.script, answers, show_calls=show, stop=stop, max_tokens=limit)
     assume("\ufffd" not in seen.text)  # a call that was taken back took half a character with it
-    told = [(token.id, token.offset) for token in seen.tokens]
-    assert told == tokens_of_shown(tokenizer, machine.ids, seen.text, show)
+    reported = [(token.id, token.offset) for token in seen.tokens]
+    assert reported == tokens_of_shown(tokenizer, machine.ids, seen.text, show)
 
 
 def test_spliced_tokens_have_no_log_probability_and_made_ones_keep_theirs() -> None:
@@ -61,7 +61,7 @@ def test_spliced_tokens_have_no_log_probability_and_made_ones_keep_theirs() -> N
         assert token.top == (() if index in spliced else ((token.id, -float(token.id)),))
 
 
-def test_a_token_with_text_before_a_hidden_call_is_told_where_its_text_ends() -> None:
+def test_a_token_with_text_before_a_hidden_call_is_reported_where_its_text_ends() -> None:
     tokenizer = ChunkTokenizer([b"so x [Calc", b"ulator(1+1) ->", b" y"])
     seen, _ = run(tokenizer, tokenizer.script, ["2"], show_calls=False)
     assert seen.text == "so x y"

@@ -14,7 +14,7 @@ from inference_gateway.serving.planning import plan
 from inference_gateway.serving.protocol import CompletionBody
 from inference_gateway.settings import GatewaySettings
 from services.calculator.app import build_app as calculator
-from tests.inference_gateway.backend_harness import NO_CIRCUIT, started, told_of
+from tests.inference_gateway.backend_harness import NO_CIRCUIT, run_request, started
 from tests.inference_gateway.http_harness import CLOSED, Gateway, gateway, random_backend, serving, tools_at
 from tests.support.vocabularies import small_tokenizer
 from toolformer.tool_client import ToolClient
@@ -54,7 +54,7 @@ async def test_it_is_the_same_as_the_prompt_written_by_hand(kind: str) -> None:
             hidden = await request(prompt=prompt, tool_prompting=True)
             written = await request(prompt=f"{SHOWN}\n{prompt}")
             assert hidden == replace(written, hidden=TOKENS)
-            one, other = await told_of(completer, hidden), await told_of(completer, written)
+            one, other = await run_request(completer, hidden), await run_request(completer, written)
             assert (one.text, one.ids, one.calls) == (other.text, other.ids, other.calls)
             usage = other.end.usage
             assert one.end.usage == replace(usage, prompt_tokens=usage.prompt_tokens - TOKENS, hidden_tokens=TOKENS)
@@ -125,11 +125,11 @@ async def test_what_leaves_no_room_is_refused(prompting: Gateway) -> None:
         error = response.json()["error"]
         return response.status_code, error["param"], error["code"], error["message"]
 
-    told = "the model takes at most 256 tokens, prompt and completion together"
+    limit = "the model takes at most 256 tokens, prompt and completion together"
     hidden = f"; showing it the tools takes {TOKENS} of them"
     left = 256 - TOKENS
     assert await refused(prompting, prompt=[70] * left) == (
-        400, "prompt", "context_length_exceeded", f"{told}{hidden}; the prompt has {left}: shorten it to {left - 1}"
+        400, "prompt", "context_length_exceeded", f"{limit}{hidden}; the prompt has {left}: shorten it to {left - 1}"
     )  # fmt: skip
     status, param, _, message = await refused(prompting, prompt=[70], max_tokens=left)
     assert (status, param) == (400, "max_tokens")

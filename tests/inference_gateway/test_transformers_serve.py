@@ -1,4 +1,4 @@
-"""A server made by others: `transformers serve`, which takes text and tells text, and nothing else."""
+"""A server made by others: `transformers serve`, which takes text and returns text, and nothing else."""
 
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -13,7 +13,7 @@ from inference_gateway.completion import Completer
 from inference_gateway.engine.limits import EngineLimits
 from inference_gateway.settings import BUNDLED_MODEL
 from services.calculator.app import build_app as calculator
-from tests.inference_gateway.backend_harness import NO_CIRCUIT, tell
+from tests.inference_gateway.backend_harness import NO_CIRCUIT, run_prompt
 from tests.inference_gateway.http_harness import serving, tools_at
 from tests.support.processes import started
 from tests.support.redis_server import free_port
@@ -64,8 +64,12 @@ async def test_the_bundled_model_calls_its_tool_behind_transformers_serve(tmp_pa
         ]
         calls = 0
         for prompt in _PROMPTS:
-            expected = await tell(Completer(local, tools, client), prompt, local.tokenizer, max_tokens=32, api_top_k=1)
-            told = await tell(Completer(remote, tools, client), prompt, local.tokenizer, max_tokens=32, api_top_k=1)
-            assert (told.text, told.calls) == (expected.text, expected.calls)
-            calls += len(told.calls)
+            expected = await run_prompt(
+                Completer(local, tools, client), prompt, local.tokenizer, max_tokens=32, api_top_k=1
+            )
+            result = await run_prompt(
+                Completer(remote, tools, client), prompt, local.tokenizer, max_tokens=32, api_top_k=1
+            )
+            assert (result.text, result.calls) == (expected.text, expected.calls)
+            calls += len(result.calls)
         assert calls

@@ -58,7 +58,7 @@ class Rule:
         return any(right_words(completion, answer, self.limit) for answer in answers)
 
     @property
-    def in_words(self) -> str:
+    def shown(self) -> str:
         """The rule in words."""
         if self.kind == "number":
             return "the first number, or the first one after an equation's sign"

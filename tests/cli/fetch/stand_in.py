@@ -1,4 +1,4 @@
-"""A server of files, and of the hub's API, that misbehaves as it is told; every request is kept."""
+"""A server of files, and of the hub's API, that misbehaves on request; every request is kept."""
 
 import asyncio
 import contextlib

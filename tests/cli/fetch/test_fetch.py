@@ -80,8 +80,8 @@ def checked(parts_file: Path, to: Path, capsys: pytest.CaptureFixture[str], *nam
 
 async def test_both_kinds_of_sources_and_a_second_run(server: StandIn, parts: dict[str, Part], tmp_path: Path) -> None:
     to = tmp_path / "data"
-    told = await bring(server, to, *parts.values())
-    assert f"convert {to}/m" in told, "the command that comes next"
+    log = await bring(server, to, *parts.values())
+    assert f"convert {to}/m" in log, "the command that comes next"
     assert (to / "m" / "weights.bin").read_bytes() == WEIGHTS
     assert (to / "i" / "shards" / "shard.2.pt").read_bytes() == SHARDS["/index/shard.2.pt"]
     assert not list(to.rglob("*.partial"))
@@ -100,8 +100,8 @@ async def test_both_kinds_of_sources_and_a_second_run(server: StandIn, parts: di
             assert COMMIT in seen.path
             assert seen.headers["authorization"] == "Bearer secret"
     server.service.seen.clear()
-    told = await bring(server, to, *parts.values())
-    assert told.count("nothing to download") == 2
+    log = await bring(server, to, *parts.values())
+    assert log.count("nothing to download") == 2
     assert not server.service.seen
 
 
@@ -152,11 +152,11 @@ async def test_damage_is_found_and_mended(
     (shards / "shard.0.pt").unlink()
     (shards / "shard.1.pt").write_bytes(b"\1" * 999)
     (shards / "shard.2.pt").write_bytes(b"\7" * 1_000)
-    told = checked(parts_file, to, capsys)
-    assert "missing     index/shards/shard.0.pt: missing; toolformer fetch index" in told
-    assert "damaged     index/shards/shard.1.pt: 999 bytes instead of 1,000" in told
-    assert "shard.2" not in told, "a size does not tell"
-    assert told.endswith("status 1")
+    output = checked(parts_file, to, capsys)
+    assert "missing     index/shards/shard.0.pt: missing; toolformer fetch index" in output
+    assert "damaged     index/shards/shard.1.pt: 999 bytes instead of 1,000" in output
+    assert "shard.2" not in output, "a size does not show it"
+    assert output.endswith("status 1")
     assert "damaged     index/shards/shard.2.pt: its SHA-256" in checked(parts_file, to, capsys, digests=True)
     (shards / "shard.2.pt").unlink()
     await bring(server, to, parts["index"])
@@ -185,8 +185,8 @@ async def test_what_somebody_put_there_is_verified_and_kept(
     folder.mkdir(parents=True)
     (folder / "weights.bin").write_bytes(WEIGHTS)
     (folder / "config.json").write_bytes(b"[]")
-    told = await bring(server, tmp_path / "data", parts["model"])
-    assert "config.json: its git-blob is" in told
+    log = await bring(server, tmp_path / "data", parts["model"])
+    assert "config.json: its git-blob is" in log
     assert (folder / "config.json").read_bytes() == b"{}"
     assert not server.gets("/cdn/us/model/weights.bin")
 
@@ -251,9 +251,9 @@ def test_the_bundled_parts(capsys: pytest.CaptureFixture[str]) -> None:
             assert flags
             assert not [flag for flag in flags if f'"{flag}"' not in source], line
     assert command(as_json=True) == 0
-    told = json.loads(capsys.readouterr().out)
-    assert [part["name"] for part in told["parts"]] == list(parts)
-    assert told["parts"][0]["from"] == ["EleutherAI/gpt-j-6b@float16"]
+    listed = json.loads(capsys.readouterr().out)
+    assert [part["name"] for part in listed["parts"]] == list(parts)
+    assert listed["parts"][0]["from"] == ["EleutherAI/gpt-j-6b@float16"]
 
 
 @pytest.mark.parametrize(

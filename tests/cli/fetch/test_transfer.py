@@ -45,7 +45,7 @@ async def bring(file: RemoteFile, folder: Path, stop_after: int | None = None) -
     with httpx.Client(follow_redirects=True, timeout=10, trust_env=False) as client:
         transfer = Transfer(Network(client, stop, QUICK), file, folder / file.name, advance)
         fetched = await asyncio.to_thread(transfer.run)
-    assert came == fetched.size, "what the progress bar was told"
+    assert came == fetched.size, "what the progress bar was given"
     return fetched
 
 

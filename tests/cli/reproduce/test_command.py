@@ -22,15 +22,15 @@ def arguments(tmp_path: Path) -> list[str]:
     return ["reproduce", "--base", str(tmp_path / "base"), "--out", str(tmp_path / "run"), *more]
 
 
-async def test_a_failing_step_is_told_with_the_end_of_its_log(arguments: list[str], tmp_path: Path) -> None:
+async def test_a_failing_step_is_reported_with_the_end_of_its_log(arguments: list[str], tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "texts").touch()  # where a folder is to be
     status, _, log = await run(*arguments)
     assert status == 1
-    told = log.partition("toolformer: ")[2].splitlines()
-    assert told[0] == f"step texts ended with status 1; the end of {tmp_path}/run/logs/texts.log:"
-    assert told[-2].startswith("FileExistsError: ")
-    assert told[-1] == "Mend what is wrong and give the same command again: what is done stays done."
+    lines = log.partition("toolformer: ")[2].splitlines()
+    assert lines[0] == f"step texts ended with status 1; the end of {tmp_path}/run/logs/texts.log:"
+    assert lines[-2].startswith("FileExistsError: ")
+    assert lines[-1] == "Mend what is wrong and give the same command again: what is done stays done."
     assert "Its figures mean nothing." in log
 
 

@@ -80,9 +80,9 @@ async def test_the_loop_goes_on_after_a_kill_and_comes_to_its_tables(tmp_path: P
 
 
 def _check_products(folder: Path) -> None:
-    told: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
-    steps = told["steps"]
-    assert told["complete"]
+    content: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    steps = content["steps"]
+    assert content["complete"]
     assert len(steps) == 15
     for step in steps.values():
         for name, product in step["products"].items():
@@ -99,7 +99,7 @@ def _check_products(folder: Path) -> None:
     again = steps["finetune-toolformer-2"]["counts"]
     assert (again["examples"], again["steps"]) == (texts + steps["calls-2"]["counts"]["texts"], 2)
     assert steps["evaluate-toolformer"]["counts"] == {"answers": 4, "failed": 0, "texts": {"own-articles": 10}}
-    assert told["settings"]["base"] == "base", "no path of this machine"
+    assert content["settings"]["base"] == "base", "no path of this machine"
 
     table = (folder / "model" / "results.md").read_text()
     assert table.startswith("Setting short: ")
@@ -125,12 +125,12 @@ async def test_base_models_of_a_size_are_made_with_services_that_run_elsewhere(t
         env = {f"TOOLFORMER_TOOL_{tool.name.upper()}_URL": tool.url for tool in ToolRegistry(registry)}
         log = await log_of([*command, "--until", "pretrain-16x1"], env, range(1, 6))
     assert "pretrain: 2/2 steps, loss " in log
-    told = json.loads((folder / "manifest.json").read_text())
-    assert not told["complete"]
-    assert list(told["steps"]) == ["base-corpus", "texts", "texts-chained", "held-out", "pretrain-16x1"]
-    assert told["steps"]["base-corpus"]["counts"]["drawn_texts"] == 60
+    content = json.loads((folder / "manifest.json").read_text())
+    assert not content["complete"]
+    assert list(content["steps"]) == ["base-corpus", "texts", "texts-chained", "held-out", "pretrain-16x1"]
+    assert content["steps"]["base-corpus"]["counts"]["drawn_texts"] == 60
     model = folder / "16x1" / "pretrain" / "model"
     with safe_open(model / "model.safetensors", framework="pt") as weights:
         sizes = [weights.get_tensor(name).numel() for name in weights.keys()]  # noqa: SIM118
-    assert told["steps"]["pretrain-16x1"]["counts"]["parameters"] == sum(sizes)
+    assert content["steps"]["pretrain-16x1"]["counts"]["parameters"] == sum(sizes)
     assert json.loads((model / "config.json").read_text())["n_embd"] == 16

@@ -91,9 +91,9 @@ def test_sizes_are_told_apart_and_put_on_one_page(tmp_path: Path) -> None:
     assert seeds == {"0", "1", "2", "3"}, "texts to read, to annotate and to hold out are different ones"
 
 
-def test_what_a_call_must_be_is_told_to_both_rounds(tmp_path: Path) -> None:
-    told = setting("--sizes", "64x1", "--tau", "1.0", "QA=0.5", "--chained-tau", "0.3", "--no-given-inputs")
-    calls = [step for step in plan(told, tmp_path) if step.module == "training_jobs.pipeline"]
+def test_what_a_call_must_be_is_passed_to_both_rounds(tmp_path: Path) -> None:
+    chosen = setting("--sizes", "64x1", "--tau", "1.0", "QA=0.5", "--chained-tau", "0.3", "--no-given-inputs")
+    calls = [step for step in plan(chosen, tmp_path) if step.module == "training_jobs.pipeline"]
     assert [step.name for step in calls] == ["calls-64x1", "calls-2-64x1"]
     assert [option(step, "--tau") for step in calls] == [["1.0", "QA=0.5"], ["0.3"]]
     for step in calls:
@@ -133,7 +133,7 @@ def test_each_number_has_an_option() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--documents", "0"), "--documents must be above 0, not 0"),
         (("--seed", "-1"), "--seed must be at least 0, not -1"),
@@ -153,10 +153,10 @@ def test_each_number_has_an_option() -> None:
         (("--chained-suites", "own2"), "--chained-suites: there is no 'own2'; did you mean 'own'? sets: "),
     ],
 )
-def test_what_cannot_hold_is_refused_by_name(arguments: tuple[str, ...], told: str) -> None:
+def test_what_cannot_hold_is_refused_by_name(arguments: tuple[str, ...], message: str) -> None:
     with pytest.raises(CommandError) as refused:
         setting(*arguments)
-    assert str(refused.value).startswith(told)
+    assert str(refused.value).startswith(message)
 
 
 def test_sizes_have_whole_heads() -> None:

@@ -34,8 +34,8 @@ def do(run: Path, *steps: Step, until: str | None = None) -> str:
 
 
 def manifest(run: Path) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads((run / "manifest.json").read_text())
-    return told
+    content: dict[str, Any] = json.loads((run / "manifest.json").read_text())
+    return content
 
 
 def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
@@ -49,17 +49,17 @@ def test_what_is_done_is_not_done_again(tmp_path: Path) -> None:
     assert [(tmp_path / name).read_text() for name in "abc"] == ["x\n"] * 3
     assert "says x\n" in (tmp_path / "logs" / "c.log").read_text()
 
-    told = manifest(tmp_path)
-    assert told["complete"]
-    assert told["setting"] == "tiny"
-    assert list(told["steps"]) == ["a", "b", "c"]
-    made = told["steps"]["a"]
+    content = manifest(tmp_path)
+    assert content["complete"]
+    assert content["setting"] == "tiny"
+    assert list(content["steps"]) == ["a", "b", "c"]
+    made = content["steps"]["a"]
     assert made["counts"] == {"texts": 7}
     assert made["products"] == {"a": {"bytes": 2, "sha256": hashlib.sha256(b"x\n").hexdigest()}}
     assert made["arguments"] == ["a", "x"]  # not where the run happens to stand
-    assert told["seconds"] == pytest.approx(sum(one["seconds"] for one in told["steps"].values()))
-    assert {"python", "torch", "transformers", "commit", "dirty"} <= told["versions"].keys()
-    assert told["processor"]
+    assert content["seconds"] == pytest.approx(sum(one["seconds"] for one in content["steps"].values()))
+    assert {"python", "torch", "transformers", "commit", "dirty"} <= content["versions"].keys()
+    assert content["processor"]
 
 
 def test_a_product_that_was_lost_is_made_again(tmp_path: Path) -> None:
@@ -70,13 +70,13 @@ def test_a_product_that_was_lost_is_made_again(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_text() == "x\n"
 
 
-def test_a_failing_step_is_told_with_the_end_of_its_log_and_gone_on_with(tmp_path: Path) -> None:
+def test_a_failing_step_is_reported_with_the_end_of_its_log_and_gone_on_with(tmp_path: Path) -> None:
     with pytest.raises(StepError) as failed:
         do(tmp_path, step(tmp_path, "a"), step(tmp_path, "b", "no luck", "3"), step(tmp_path, "c"))
     assert failed.value.status == 3
-    told = str(failed.value)
-    assert told.startswith("step b ended with status 3; the end of ")
-    assert told.endswith("says no luck")
+    message = str(failed.value)
+    assert message.startswith("step b ended with status 3; the end of ")
+    assert message.endswith("says no luck")
     assert not (tmp_path / "c").exists()
     assert Marks(tmp_path).state(step(tmp_path, "b")) == "begun"
     assert list(manifest(tmp_path)["steps"]) == ["a"]
@@ -85,7 +85,7 @@ def test_a_failing_step_is_told_with_the_end_of_its_log_and_gone_on_with(tmp_pat
     assert (tmp_path / "a").read_text() == "x\n"
 
 
-def test_a_step_that_writes_nothing_is_told(tmp_path: Path) -> None:
+def test_a_step_that_writes_nothing_is_reported(tmp_path: Path) -> None:
     odd = dataclasses.replace(step(tmp_path, "a"), products=(tmp_path / "b",))
     with pytest.raises(CommandError, match=r"step a ended well but did not write .*b; its log: .*a\.log"):
         do(tmp_path, odd)

@@ -177,7 +177,7 @@ def test_torchrun_stays_before_arguments_of_ones_own(capsys: pytest.CaptureFixtu
     assert words[-3:] == ["training_jobs.finetune", "--run", "/x"]
 
 
-def test_a_folder_without_the_job_is_told(tmp_path: Path) -> None:
+def test_a_folder_without_the_job_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="holds no Job for corpus; it has none"):
         start("corpus", "--kustomize", "k8s/base")
     with pytest.raises(CommandError, match="is no folder"):

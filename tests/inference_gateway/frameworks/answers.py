@@ -11,5 +11,5 @@ Answer = tuple[str, Any]
 
 def show(ask: Callable[[str, bool], dict[str, Answer]]) -> None:
     """Print what ``ask`` gets at the base URL of the command line, with calls shown and hidden."""
-    told = {way: ask(sys.argv[1], way == "shown") for way in ("shown", "hidden")}
-    sys.stdout.write(json.dumps(told))
+    answers = {way: ask(sys.argv[1], way == "shown") for way in ("shown", "hidden")}
+    sys.stdout.write(json.dumps(answers))

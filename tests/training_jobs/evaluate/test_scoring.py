@@ -37,7 +37,7 @@ def test_any_alias_will_do() -> None:
 def test_each_suite_looks_at_its_own_number_of_words(rule: object, limit: int) -> None:
     assert right_words(" so" * (limit - 1) + " Lima", "Lima", limit)
     assert not right_words(" so" * limit + " Lima", "Lima", limit)
-    assert str(limit) in rule.in_words  # type: ignore[attr-defined]
+    assert str(limit) in rule.shown  # type: ignore[attr-defined]
 
 
 @given(st.text(max_size=40), st.integers(1, 20))
