@@ -1,4 +1,4 @@
-"""The compiled step equals the model on torch; what it promises beyond that; what happens where it cannot be had."""
+"""The compiled step equals the model on torch; what it promises beyond that; what happens where it is not available."""
 
 import os
 import time
@@ -101,7 +101,7 @@ def test_a_cache_of_another_model_is_refused() -> None:
 
 
 class TestUnavailable:
-    """Without it the model stays on torch, and the reason is told."""
+    """Without it the model stays on torch, and the reason is reported."""
 
     @pytest.fixture
     def fresh(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -26,8 +26,8 @@ texts = st.text(st.sampled_from("aé1 .\n🙂 本[]>-A(T▁<x05D/s"), max_size=4
 
 @pytest.fixture(params=KINDS)
 def kind(request: pytest.FixtureRequest) -> str:
-    told: str = request.param
-    return told
+    name: str = request.param
+    return name
 
 
 @given(text=texts, kind=st.sampled_from(KINDS))

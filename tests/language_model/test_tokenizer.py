@@ -30,7 +30,7 @@ def test_long_texts_have_the_ids_that_short_ones_have(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "a", "the cat sat on the mat", "é\u2028🙂" * 50, " " * 300, "\n" * 77])
-def test_no_text_has_fewer_tokens_than_told(text: str) -> None:
+def test_no_text_has_fewer_tokens_than_reported(text: str) -> None:
     tokenizer = small_tokenizer()
     fewest = tokenizer.fewest_tokens(text)
     assert fewest <= len(tokenizer.encode(text))

@@ -72,8 +72,8 @@ def registry_variables(info: ServiceInfo, folder: Path, url: str | None = None) 
     """The environment in which the service's tool is in the registry, at ``url`` if given."""
     file = folder / f"{info.service}.toml"
     file.write_text(table_of(info))
-    told = {} if url is None else {f"TOOLFORMER_TOOL_{info.tool.upper()}_URL": url}
-    return {"TOOLFORMER_TOOLS": str(file), **told}
+    address = {} if url is None else {f"TOOLFORMER_TOOL_{info.tool.upper()}_URL": url}
+    return {"TOOLFORMER_TOOLS": str(file), **address}
 
 
 def tool_of(info: ServiceInfo, folder: Path) -> Tool:

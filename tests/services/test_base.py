@@ -282,15 +282,15 @@ async def test_get_on_a_post_route_is_405(client: httpx.AsyncClient, path: str) 
 
 
 @pytest.mark.parametrize(
-    ("limits", "told"),
+    ("limits", "message"),
     [
         ({"max_in_flight": 3}, "must admit a whole max_batch"),
         ({"max_input_chars": 0}, "max_input_chars must be positive"),
         ({"answer_seconds": -1.0}, "answer_seconds must be positive"),
     ],
 )
-def test_limits_that_cannot_hold_are_refused(limits: dict[str, Any], told: str) -> None:
-    with pytest.raises(ValueError, match=told):
+def test_limits_that_cannot_hold_are_refused(limits: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         replace(INFO, **limits)
 
 

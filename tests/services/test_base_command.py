@@ -48,15 +48,15 @@ async def test_a_service_runs_answers_and_drains() -> None:
 
 
 @pytest.mark.parametrize(
-    ("variable", "value", "told"),
+    ("variable", "value", "message"),
     [
         ("TOOLFORMER_CALENDAR_PORT", "99999", "TOOLFORMER_CALENDAR_PORT: Input should be less than or equal to 65535"),
         ("TOOLFORMER_CALENDAR_TIMEZONE", "Mars/Base", "there is no time zone 'Mars/Base'; use an IANA name"),
     ],
 )
-async def test_a_bad_setting_is_one_clear_line(variable: str, value: str, told: str) -> None:
+async def test_a_bad_setting_is_one_clear_line(variable: str, value: str, message: str) -> None:
     async with started("services.calendar", env={variable: value}) as server:
         assert await server.ended() == 2
     [line] = server.lines["log"]
     assert line.startswith(f"calendar: {variable}: ")
-    assert told in line
+    assert message in line

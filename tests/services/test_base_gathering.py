@@ -9,7 +9,7 @@ from services.base.gathering import Gatherer
 
 
 class Slow:
-    """Answers a batch when told to; some requests fail by themselves."""
+    """Answers a batch on request; some requests fail by themselves."""
 
     def __init__(self) -> None:
         self.batches: list[list[str]] = []

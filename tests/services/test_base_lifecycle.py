@@ -31,15 +31,15 @@ async def test_health_answers_while_the_engine_loads_and_calls_wait_outside() ->
     assert engine.stopped == 1
 
 
-async def test_a_start_that_fails_is_logged_and_told(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_start_that_fails_is_logged_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     engine = UpperEngine()
     engine.start_error = FileNotFoundError("no index at models/index; build it with the index command")
     async with running(create_app(INFO, engine)) as client:
 
-        async def told() -> bool:
+        async def logged() -> bool:
             return "could not start" in caplog.text
 
-        await until(told)
+        await until(logged)
         response = await client.get("/ready")
         assert response.status_code == 503
         assert "FileNotFoundError: no index at models/index; build it" in str(error_of(response)["message"])
@@ -77,12 +77,12 @@ async def test_an_engine_that_can_never_start_is_one_clear_line(caplog: pytest.L
     engine = UpperEngine()
     engine.start_error = CannotStart("models/upper.bin is torn; copy it again")
     app = create_app(INFO, engine)
-    told: list[str] = []
-    app.state.runner.on_cannot_start = lambda: told.append("end")
+    calls: list[str] = []
+    app.state.runner.on_cannot_start = lambda: calls.append("end")
     async with running(app) as client:
 
         async def ended() -> bool:
-            return bool(told)
+            return bool(calls)
 
         await until(ended)
         assert error_of(await client.get("/ready"))["message"] == (

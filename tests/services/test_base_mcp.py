@@ -58,7 +58,7 @@ async def test_a_tool_without_context_offers_no_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments", "told"),
+    ("name", "arguments", "message"),
     [
         ("Upper", {"input": "fail"}, "no_answer: there is none"),
         ("Upper", {"input": "x" * 1_001}, "input_too_long: the input has 1,001 characters"),
@@ -72,15 +72,15 @@ async def test_a_tool_without_context_offers_no_date() -> None:
     ],
 )
 async def test_what_the_tool_cannot_answer_is_an_error_the_model_may_read(
-    name: str, arguments: dict[str, object], told: str
+    name: str, arguments: dict[str, object], message: str
 ) -> None:
     async with session() as client:
         result = await client.call_tool(name, arguments)
         assert result.is_error
-        assert told in text_of(result)
+        assert message in text_of(result)
 
 
-async def test_a_loading_engine_is_told() -> None:
+async def test_a_loading_engine_is_reported() -> None:
     engine = UpperEngine()
     engine.may_start.clear()
     async with session(engine=engine) as client:

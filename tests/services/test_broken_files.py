@@ -98,10 +98,10 @@ async def test_it_is_named_with_a_remedy(
     damage(folder / path, how)
     with pytest.raises((CannotStart, ConfigurationError)) as caught:
         await start(service, folder)
-    told = str(caught.value)
-    assert str(folder / path.split("/")[0]) in told
-    assert re.search(r"\b(copy|make|name|remove|convert) ", told), told  # the remedy
-    assert "\n" not in told
+    message = str(caught.value)
+    assert str(folder / path.split("/")[0]) in message
+    assert re.search(r"\b(copy|make|name|remove|convert) ", message), message  # the remedy
+    assert "\n" not in message
 
 
 def test_a_flipped_bit_in_lucenes_biggest_file_is_found(wiki_index: Path, tmp_path: Path) -> None:

@@ -103,8 +103,8 @@ def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UnreadablePagesError, match=r"other holds no text; give WikiExtractor's files, wiki_00"):
         write_passages(other, tmp_path / "none", 1)
     (other / "wiki_00").write_text("Town 7 is a town.\n")
-    told = r"other is not a folder of WikiExtractor's: 1 of the first 1 pages read are none; page 1 after line 0"
-    with pytest.raises(UnreadablePagesError, match=told):
+    pattern = r"other is not a folder of WikiExtractor's: 1 of the first 1 pages read are none; page 1 after line 0"
+    with pytest.raises(UnreadablePagesError, match=pattern):
         write_passages(other, tmp_path / "out", 1)
 
 

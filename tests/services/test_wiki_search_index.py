@@ -72,8 +72,8 @@ def test_a_file_of_something_else_is_refused_and_nothing_is_left(
     tmp_path: Path, pages: Path, line: str, complaint: str
 ) -> None:
     pages.write_text(json.dumps(PAGE) + "\n" + line + "\n")
-    told = f"pages.jsonl is not a file of KILT pages: 1 of the first 2 lines read are none; {complaint}"
-    with pytest.raises(IndexBuildError, match=re.escape(told)):
+    message = f"pages.jsonl is not a file of KILT pages: 1 of the first 2 lines read are none; {complaint}"
+    with pytest.raises(IndexBuildError, match=re.escape(message)):
         ensure_index(tmp_path / "index", str(pages), threads=1)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["index.lock", "pages.jsonl"]
 
@@ -104,8 +104,8 @@ def test_what_the_work_takes_is_said_before_it_begins(
         IndexBuildError, match=r"--index: building takes about 8\.\d MB of disk .* 3\.0 MB free; make room"
     ):
         ensure_index(tmp_path / "index", str(pages), threads=1, heap_mb=1_000)
-    told = r"1\.\d MB of pages; .* 8\.\d MB of disk .* \(3\.0 MB is free\), the index 2\.\d MB .* 1\.2 GB of memory"
-    assert re.search(told, caplog.text)
+    pattern = r"1\.\d MB of pages; .* 8\.\d MB of disk .* \(3\.0 MB is free\), the index 2\.\d MB .* 1\.2 GB of memory"
+    assert re.search(pattern, caplog.text)
 
 
 def test_pages_without_text_are_refused(tmp_path: Path, pages: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tokenizers for tests: small ones made here, and GPT-2's where the shared data is at hand."""
+"""Tokenizers for tests: small ones made here, and GPT-2's where the shared data is available."""
 
 import functools
 import io

@@ -29,7 +29,7 @@ async def mcp_server(port: int = 0, *, version: str = "1.0", stateless: bool = F
 
 
 def tools(version: str = "1.0") -> MCPServer:
-    """Tools that work out, fail, wait, talk too much, and tell of their process or stop it."""
+    """Tools that work out, fail, wait, talk too much, and name their process or stop it."""
     server = MCPServer("outside", version=version)
 
     @server.tool()

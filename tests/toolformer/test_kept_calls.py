@@ -213,7 +213,7 @@ class TestVersions:
                 assert (result.output, result.cached) == ("A", False)
         assert not seen
 
-    async def test_a_version_that_is_never_told_takes_none_of_a_callers_patience_beyond_its_end(self) -> None:
+    async def test_a_version_that_is_never_reported_takes_none_of_a_callers_patience_beyond_its_end(self) -> None:
         async with kept(silent) as (_, client, _seen):
             result = await client.call("Calculator", "a", timeout=0.05)
         assert result.error is not None

@@ -110,7 +110,7 @@ def test_what_a_path_shares_and_references_count(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         (lambda d: d.pop("openapi"), "is no OpenAPI 3 document"),
         (lambda d: d["paths"].update({"/search": {"$ref": "#/nowhere"}}), "refers to what it does not hold"),
@@ -118,16 +118,16 @@ def test_what_a_path_shares_and_references_count(tmp_path: Path) -> None:
         (lambda d: d["paths"].pop("/search"), "there is no operation 'search'; the document has: stock, translate"),
     ],
 )
-def test_a_broken_document_is_explained(changed: Callable[[Any], Any], told: str, document: str) -> None:
+def test_a_broken_document_is_explained(changed: Callable[[Any], Any], message: str, document: str) -> None:
     broken = json.loads(Path(document).read_text())
     changed(broken)
     Path(document).write_text(json.dumps(broken))
-    with pytest.raises(ValidationError, match=told):
+    with pytest.raises(ValidationError, match=message):
         HttpApi.model_validate({"openapi": document, "operation": "search"})
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         ("openapi = 'FILE'", "openapi and operation, two texts, go together"),
         ("operation = 'search'", "openapi and operation, two texts, go together"),
@@ -142,6 +142,6 @@ def test_a_broken_document_is_explained(changed: Callable[[Any], Any], told: str
         ("openapi = 'FILE', operation = 'search', parameters = {q = 'a'}", "the input goes nowhere"),
     ],
 )
-def test_a_wrong_table_is_explained(table: str, told: str, document: str, tmp_path: Path) -> None:
+def test_a_wrong_table_is_explained(table: str, message: str, document: str, tmp_path: Path) -> None:
     table = table.replace("FILE", document).replace("SELF", __file__)
-    assert told in errors_of(write(tmp_path, f"{ATLAS}http = {{{table}}}"))
+    assert message in errors_of(write(tmp_path, f"{ATLAS}http = {{{table}}}"))

@@ -173,7 +173,7 @@ class TestAsForServices:
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         ("http = {path = 'items/{input}'}", "http.path: a path begins with /"),
         ("http = {path = '/a/../{input}'}", "http.path: a path begins with /"),
@@ -189,9 +189,9 @@ class TestAsForServices:
         ("mcp = {tool = 'a'}", "the input goes nowhere"),
     ],
 )
-def test_a_wrong_table_is_explained(table: str, told: str, tmp_path: Path) -> None:
+def test_a_wrong_table_is_explained(table: str, message: str, tmp_path: Path) -> None:
     errors = errors_of(write(tmp_path, ATLAS + table))
-    assert told in errors
+    assert message in errors
     assert "[Atlas]" in errors
     assert "s3cret" not in errors
 

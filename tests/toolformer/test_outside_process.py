@@ -37,8 +37,8 @@ async def output_of(client: ToolClient, input: str) -> str:
 async def test_one_process_answers_all_calls_and_ends_with_the_client() -> None:
     async with client_of("process", "variable") as client:
         assert (await client.ready("Calculator", timeout=60)).ok
-        told = await client.call_many("Calculator", ["A", "B", "C"] * 7, timeout=60, concurrency=20)
-        [pid] = {int((result.output or "").split()[0]) for result in told}
+        results = await client.call_many("Calculator", ["A", "B", "C"] * 7, timeout=60, concurrency=20)
+        [pid] = {int((result.output or "").split()[0]) for result in results}
         os.kill(pid, 0)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -108,24 +108,24 @@ async def test_its_variables(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "told"),
+    ("command", "message"),
     [
         (["/no/such-server"], "its server cannot be started: No such file or directory"),
         (["sleep", "60"], "its server did not answer within 0.5 s"),
         ([sys.executable, "-c", ""], "its server ended before it answered"),
     ],
 )
-async def test_one_that_does_not_start(command: list[str], told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_does_not_start(command: list[str], message: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolformer.mcp_process.START_S", 60.0 if command[0] == sys.executable else 0.5)
     async with client_of("say", "text", command) as client:
         result = await client.call("Calculator", "a", timeout=60)
         assert result.error is not None
         assert result.error.code == "unreachable"
-        assert told in result.error.message
+        assert message in result.error.message
         assert f"at stdio:{Path(command[0]).name} (" in result.error.message
         assert "stdio:" not in without_addresses(result.error.message)
         ready = await client.ready("Calculator", timeout=60)
-        assert told in ready.reason
+        assert message in ready.reason
 
 
 WITHOUT_URL = "".join(line for line in ATLAS.splitlines(keepends=True) if not line.startswith("url"))
@@ -133,7 +133,7 @@ TOOL = "mcp = {tool = 'a', arguments = {a = '{input}'}, "
 
 
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         (WITHOUT_URL + "mcp = {tool = 'a', arguments = {a = '{input}'}}", "url: is missing; url is the base URL"),
         (ATLAS + TOOL + "command = ['a']}", "url: a server that a command starts has no url"),
@@ -144,8 +144,8 @@ TOOL = "mcp = {tool = 'a', arguments = {a = '{input}'}, "
         (ATLAS + TOOL + "environment = {A = 'b'}}", "environment is for a server that a command starts"),
     ],
 )
-def test_a_wrong_table_is_explained(table: str, told: str, tmp_path: Path) -> None:
-    assert told in errors_of(write(tmp_path, table))
+def test_a_wrong_table_is_explained(table: str, message: str, tmp_path: Path) -> None:
+    assert message in errors_of(write(tmp_path, table))
 
 
 def test_a_command_needs_no_url(tmp_path: Path) -> None:

@@ -292,7 +292,7 @@ class TestRetries:
         assert error.code == "busy"
         assert result.attempts == 1
 
-    async def test_the_services_reason_for_being_busy_is_told(self) -> None:
+    async def test_the_services_reason_for_being_busy_is_reported(self) -> None:
         error, _, _ = await error_from(status(503, body=error_body("not_ready", "the index is being built")))
         assert error == ToolError("busy", "the index is being built")
 

@@ -88,10 +88,10 @@ class TestPackagedTools:
         assert not registry.get("Calendar").cacheable(None)
         assert registry.get("Calculator").cacheable(None)
 
-    def test_a_date_the_tool_is_never_told_does_not_make_its_answer_last(self) -> None:
-        told = dict(load().get("Calendar"))
-        untold = Tool.model_validate(told | {"takes_date": False})
-        assert not untold.cacheable(dt.date(2026, 11, 20))
+    def test_a_date_the_tool_is_never_passed_does_not_make_its_answer_last(self) -> None:
+        dated = dict(load().get("Calendar"))
+        undated = Tool.model_validate(dated | {"takes_date": False})
+        assert not undated.cacheable(dt.date(2026, 11, 20))
 
 
 class TestLookingUp:
@@ -250,7 +250,7 @@ class TestErrors:
             assert part in message
         assert "secret" not in message
 
-    def test_every_problem_is_told_at_once(self, tmp_path: Path) -> None:
+    def test_every_problem_is_reported_at_once(self, tmp_path: Path) -> None:
         message = errors_of(
             write(tmp_path, "[Calculator]\nmax_batch = 0\n[Calendar]\nmax_samples = 0\ntimeout_s = -1\n")
         )

@@ -1,5 +1,5 @@
 """A model server that is busy, refuses, is away or answers what is no answer. That good answers lead to what the model
-at hand gives is tested on a real vLLM, in tests/engines."""
+run locally gives is tested on a real vLLM, in tests/engines."""
 
 import random
 from collections.abc import Iterator

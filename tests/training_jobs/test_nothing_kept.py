@@ -42,9 +42,9 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
     def run(main: Main, *arguments: object) -> str:
         with pytest.raises(SystemExit) as ended:
             main([str(argument) for argument in arguments])
-        told = capsys.readouterr().err
-        assert ended.value.code == 3, told
-        return told[told.index("python -m") :]
+        message = capsys.readouterr().err
+        assert ended.value.code == 3, message
+        return message[message.index("python -m") :]
 
     return run
 
@@ -68,15 +68,15 @@ def _write(path: Path, calls: Sequence[str], **more: Any) -> None:
 def test_annotate_shows_what_the_model_wrote(tmp_path: Path, said: Said) -> None:
     model = write_model(tmp_path / "model", tool="1")
     write_corpus(tmp_path / "run", 6)
-    told = said(annotate.main, "--run", tmp_path / "run", "--model", model)
-    first, *examples, remedy = told.splitlines()
+    message = said(annotate.main, "--run", tmp_path / "run", "--model", model)
+    first, *examples, remedy = message.splitlines()
     assert "annotate: annotate A: nothing was kept; " in first
     assert "of 6 texts: malformed, such as" in first
     assert len(examples) == 3
     assert all(" in: " in example for example in examples)
     assert all(example.startswith("  [") for example in examples)
     assert remedy.startswith("  try: another base model")
-    assert said(annotate.main, "--run", tmp_path / "run", "--model", model).endswith(told), "also when it goes on"
+    assert said(annotate.main, "--run", tmp_path / "run", "--model", model).endswith(message), "also when it goes on"
 
 
 def test_annotate_without_a_likely_place_or_a_text(tmp_path: Path, said: Said) -> None:
@@ -84,13 +84,15 @@ def test_annotate_without_a_likely_place_or_a_text(tmp_path: Path, said: Said) -
     (tmp_path / "strict.toml").write_text("[A]\nsampling_threshold = 0.999999\n")
     write_corpus(tmp_path / "run", 5)
     with _tools(tmp_path / "tools.toml", tmp_path / "strict.toml"):
-        told = said(annotate.main, "--run", tmp_path / "run", "--model", model)
-    assert "5 of 5 texts: no place where a call is likelier" in told
-    assert "try: a smaller sampling_threshold" in told
+        message = said(annotate.main, "--run", tmp_path / "run", "--model", model)
+    assert "5 of 5 texts: no place where a call is likelier" in message
+    assert "try: a smaller sampling_threshold" in message
     write_corpus(tmp_path / "empty", 0)
-    told = said(annotate.main, "--run", tmp_path / "empty", "--model", model)
-    assert told.endswith("annotate A: nothing was kept, for there were no texts; try: more texts; counts.json beside "
-                         "the corpus says why texts were left out\n")  # fmt: skip
+    message = said(annotate.main, "--run", tmp_path / "empty", "--model", model)
+    assert message.endswith(
+        "annotate A: nothing was kept, for there were no texts; try: more texts; counts.json beside the corpus says why "
+        "texts were left out\n"
+    )
 
 
 @contextlib.contextmanager
@@ -103,9 +105,9 @@ def _tools(*files: Path) -> Iterator[None]:
 @pytest.mark.usefixtures("_silent_service")
 def test_execute_names_the_services_error(tmp_path: Path, said: Said) -> None:
     _write(tmp_path / "annotate" / "A.jsonl", ["1", "2", "3", "4"])
-    told = said(execute.main, "--run", tmp_path)
-    assert "execute A: nothing was kept; 4 of 4 calls: no_answer, such as\n  One [A(1)]0 is.\n  One [A(2)]1" in told
-    assert "toolformer call TOOL INPUT" in told
+    message = said(execute.main, "--run", tmp_path)
+    assert "execute A: nothing was kept; 4 of 4 calls: no_answer, such as\n  One [A(1)]0 is.\n  One [A(2)]1" in message
+    assert "toolformer call TOOL INPUT" in message
 
 
 @pytest.mark.usefixtures("_silent_service")
@@ -146,18 +148,18 @@ def test_filter_merge_and_finetune_show_the_best_gains(tmp_path: Path, said: Sai
             file.write(Annotated(Document(f"d{number}", "One 1 is."), "A", (call,)).to_line())
     why = "nothing was kept; 5 of 5 calls: gain below threshold, such as\n  -0.100 nats: One [A(4) -> 2 1]1 is.\n"
     arguments = ["--run", tmp_path / "run"]
-    told = said(judge.main, *arguments, "--tau", "0.5")
-    assert f"filter A: {why}" in told
-    assert "try: --tau below the best gain" in told
+    message = said(judge.main, *arguments, "--tau", "0.5")
+    assert f"filter A: {why}" in message
+    assert "try: --tau below the best gain" in message
     assert f"merge A: {why}" in said(merge.main, *arguments)
     assert (tmp_path / "run" / "merge" / "report.html").is_file(), "to look at what was dropped"
     inputs = write_inputs(tmp_path)
     stars = tmp_path / "run" / "merge" / "with_calls.jsonl"
-    told = said(finetune.main, *options((inputs[0], stars, inputs[2]), tmp_path / "out", RECIPE))
-    assert f"with_calls.jsonl has no texts; filter A: {why}" in told
+    message = said(finetune.main, *options((inputs[0], stars, inputs[2]), tmp_path / "out", RECIPE))
+    assert f"with_calls.jsonl has no texts; filter A: {why}" in message
     judge.main([*map(str, arguments), "--tau", "-1"])
-    told = said(finetune.main, *options((inputs[0], stars, inputs[2]), tmp_path / "out", RECIPE))
-    assert told.endswith("with_calls.jsonl has no texts; merge again\n")
+    message = said(finetune.main, *options((inputs[0], stars, inputs[2]), tmp_path / "out", RECIPE))
+    assert message.endswith("with_calls.jsonl has no texts; merge again\n")
 
 
 def test_nothing_came_in(tmp_path: Path, said: Said) -> None:
@@ -180,9 +182,9 @@ def test_a_whole_run_stops_there(tmp_path: Path, said: Said) -> None:
     text.write_text('{"id": "d", "text": "One is 1."}\n')
     model = write_model(tmp_path / "model", tool="1")
     command = [pipeline.main, text, "--run", tmp_path / "run", "--model", model]
-    told = said(*command)
-    assert f"{model} does not follow the prompt's form\nform A: nothing was kept; 1 of 1 texts: malformed" in told
+    message = said(*command)
+    assert f"{model} does not follow the prompt's form\nform A: nothing was kept; 1 of 1 texts: malformed" in message
     assert not (tmp_path / "run" / "annotate").exists()
-    told = said(*command, "--unchecked")
-    assert "annotate A: nothing was kept; 1 of 1 texts: malformed" in told
+    message = said(*command, "--unchecked")
+    assert "annotate A: nothing was kept; 1 of 1 texts: malformed" in message
     assert not (tmp_path / "run" / "execute").exists()

@@ -285,7 +285,7 @@ def test_batches_from_a_step_are_those_after_it(corpus: Path) -> None:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_gpu_that_is_not_there_is_told(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_gpu_that_is_not_there_is_reported(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--corpus", str(corpus), "--out", str(tmp_path), "--steps", "1", "--device", "cuda"])
     assert "--device cuda: torch finds no GPU here" in capsys.readouterr().err

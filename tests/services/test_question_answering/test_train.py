@@ -109,9 +109,9 @@ def test_a_sentence_is_completed_from_the_others() -> None:
 def test_lessons_say_their_answer_or_decline(tmp_path: Path) -> None:
     questions = RealQuestions(write_questions(tmp_path / "questions.jsonl"), most=3)
     assert len(questions) == 10
-    told, declined = (questions.lesson(0, answered=answered) for answered in (True, False))
-    assert (told.question, told.answer) == ("Who built tower 10?", "Mason 10")
-    assert [one.heading for one in told.passages] == ["Page 11", "Page 12", "Page 13"]
+    lesson, declined = (questions.lesson(0, answered=answered) for answered in (True, False))
+    assert (lesson.question, lesson.answer) == ("Who built tower 10?", "Mason 10")
+    assert [one.heading for one in lesson.passages] == ["Page 11", "Page 12", "Page 13"]
     assert declined.answer == ""
     assert [one.heading for one in declined.passages] == ["Page 11", "Page 13"]
     assert [one.heading for one in questions.lesson(0, answered=True, most=1).passages] == ["Page 12"]

@@ -1,4 +1,4 @@
-"""Every refusal has the one error shape, names its field, and tells the client nothing of the inside."""
+"""Every refusal has the one error shape, names its field, and shows the client nothing of the inside."""
 
 import json
 import logging
@@ -77,7 +77,7 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
 
 
 @pytest.mark.parametrize(
-    ("body", "param", "told"),
+    ("body", "param", "message"),
     [
         ({}, "items", "'items' is missing; add it"),
         ({"items": [{"name": "a"}, {}]}, "items.1.name", "'items.1.name' is missing; add it"),
@@ -94,13 +94,13 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     ],
 )
 async def test_a_body_off_the_schema_is_422_and_names_the_field(
-    client: httpx.AsyncClient, body: object, param: str | None, told: str
+    client: httpx.AsyncClient, body: object, param: str | None, message: str
 ) -> None:
     response = await client.post("/orders", content=json.dumps(body), headers={"Content-Type": "application/json"})
     assert response.status_code == 422
     error = error_of(response)
     assert error["param"] == param
-    assert told in str(error["message"])
+    assert message in str(error["message"])
     assert error["code"] == "invalid_value"
     assert error["type"] == "invalid_request_error"
 
@@ -202,7 +202,7 @@ async def test_unknown_paths_and_methods(client: httpx.AsyncClient) -> None:
         (503, "server_error"),
     ],
 )
-async def test_an_api_error_is_told_in_full(client: httpx.AsyncClient, status: int, kind: str) -> None:
+async def test_an_api_error_is_reported_in_full(client: httpx.AsyncClient, status: int, kind: str) -> None:
     response = await client.get(f"/raise/{status}")
     assert response.status_code == status
     assert response.headers["retry-after"] == "7"

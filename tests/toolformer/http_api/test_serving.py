@@ -153,12 +153,14 @@ async def test_a_port_in_use_is_a_clear_word_and_an_exit() -> None:
 
 def record(*args: object, level: int = logging.INFO, exc: BaseException | None = None) -> logging.LogRecord:
     exc_info = (type(exc), exc, exc.__traceback__) if exc else None
-    return logging.LogRecord("some.logger", level, "file", 1, "told %s" if len(args) == 1 else "told", args, exc_info)
+    return logging.LogRecord(
+        "some.logger", level, "file", 1, "said %s" if len(args) == 1 else "said", args, exc_info
+    )
 
 
 def test_lines_are_coloured_only_when_asked() -> None:
     failure = record("twice", level=logging.ERROR)
-    assert re.fullmatch(PREFIX + "ERROR some.logger: told twice", LineFormatter(colour=False).format(failure))
+    assert re.fullmatch(PREFIX + "ERROR some.logger: said twice", LineFormatter(colour=False).format(failure))
     assert "\033[31mERROR\033[0m some.logger" in LineFormatter(colour=True).format(failure)
     assert "\033" not in LineFormatter(colour=True).format(record())
 
@@ -168,7 +170,7 @@ def test_a_traceback_follows_its_line() -> None:
         raise ValueError("why")
     except ValueError as error:
         lines = LineFormatter(colour=False).format(record(exc=error)).splitlines()
-    assert lines[0].endswith("told")
+    assert lines[0].endswith("said")
     assert lines[1].startswith("Traceback")
     assert lines[-1] == "ValueError: why"
     assert sys.exc_info() == (None, None, None)

@@ -60,10 +60,10 @@ def test_questions_come_with_their_passage_and_its_page(tmp_path: Path) -> None:
     counts = make(tmp_path, exams, tmp_path / "out")
     lines = {name: (tmp_path / "out" / f"{name}.jsonl").read_text().splitlines() for name in counts}
     assert {name: len(found) for name, found in lines.items()} == counts
-    told = {name: [json.loads(line) for line in lines[name]] for name in ("questions", "held-out")}
+    records = {name: [json.loads(line) for line in lines[name]] for name in ("questions", "held-out")}
     of_facts = {
         name: {kind: {one["question"] for one in rows if one["source"] == kind} for kind in ("facts", "places")}
-        for name, rows in told.items()
+        for name, rows in records.items()
     }
     trained = of_facts["questions"]["facts"] | of_facts["questions"]["places"]
     assert min(len(questions) for kinds in of_facts.values() for questions in kinds.values()) > 50
@@ -71,7 +71,7 @@ def test_questions_come_with_their_passage_and_its_page(tmp_path: Path) -> None:
     assert 0.1 < sum(not one.endswith("?") for one in trained) / len(trained) < 0.25
     assert trained.isdisjoint(known)
     assert trained.isdisjoint(one.question for one in islice(facts(random.Random(1), Exams(), "taught"), 2_000))
-    asked = [one for rows in told.values() for one in rows if one["source"] not in ("facts", "places")]
+    asked = [one for rows in records.values() for one in rows if one["source"] not in ("facts", "places")]
     [passage] = squad(tmp_path)
     [page] = [json.loads(line) for line in lines["pages"]]
     assert sorted(asked, key=lambda one: str(one["source"])) == [

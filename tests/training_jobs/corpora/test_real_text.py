@@ -281,8 +281,8 @@ def test_calculations_of_several_steps() -> None:
     for one in drawn:
         assert calculate(one.sum) == one.answer
         number = re.compile(r"\d+(?:\.\d+)?")
-        told = set(number.findall(re.sub(r"(?<=\d),(?=\d)", "", one.text)))
-        assert told - {"2", "3", "100"} <= set(number.findall(one.sum)), one
+        numbers = set(number.findall(re.sub(r"(?<=\d),(?=\d)", "", one.text)))
+        assert numbers - {"2", "3", "100"} <= set(number.findall(one.sum)), one
     assert any(re.search(r"\d,\d{3}", one.text) for one in drawn), "no thousands have a comma"
     assert any(".5%" in one.text for one in drawn), "no share has digits behind a point"
     in_brackets = [one for one in drawn if one.goes_on == "%)."]

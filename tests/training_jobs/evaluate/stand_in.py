@@ -36,8 +36,8 @@ def stand_in(reply: Reply, *, gateway: bool = True, ready: int = 200, down: Iter
 
         @app.get("/v1/tools")
         async def tools() -> dict[str, Any]:
-            told = [{"name": name, "ready": name not in down, "reason": "it is out"} for name in TOOLS]
-            return {"data": told}
+            listed = [{"name": name, "ready": name not in down, "reason": "it is out"} for name in TOOLS]
+            return {"data": listed}
 
     @app.post("/v1/completions")
     async def complete(body: dict[str, Any]) -> JSONResponse:
@@ -75,7 +75,7 @@ def only_with_calls(reply: Reply) -> Reply:
 
 
 def trouble(status: int, message: str, **headers: str) -> JSONResponse:
-    """An error as the gateway tells it."""
+    """An error as the gateway returns it."""
     return JSONResponse({"error": {"message": message, "type": "t", "param": None, "code": "c"}}, status, headers)
 
 

@@ -34,12 +34,12 @@ needs_harness = pytest.mark.skipif(
 
 @pytest.mark.parametrize("path", TASKS, ids=lambda path: path.stem)
 def test_a_task_file_names_a_suite_and_bars_its_tool(path: Path) -> None:
-    told = path.read_text()
-    found = re.search(r"^  suite: (\S+)$", told, re.MULTILINE)
+    text = path.read_text()
+    found = re.search(r"^  suite: (\S+)$", text, re.MULTILINE)
     assert found
     suite = SUITES[found[1]]
-    assert re.search(r"^task: (\S+)$", told, re.MULTILINE)[1] == f"toolformer_{path.stem}"  # type: ignore[index]
-    listed = re.search(r"^  tools: \[(.*)\]", told, re.MULTILINE)
+    assert re.search(r"^task: (\S+)$", text, re.MULTILINE)[1] == f"toolformer_{path.stem}"  # type: ignore[index]
+    listed = re.search(r"^  tools: \[(.*)\]", text, re.MULTILINE)
     tools = listed[1].split(", ") if listed else ALL_TOOLS
     assert tools == [tool for tool in ALL_TOOLS if tool not in suite.barred]
 
@@ -76,8 +76,8 @@ def test_the_harness_gives_a_perfect_model_all_points(tmp_path: Path) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=280, check=False)
     assert done.returncode == 0, done.stderr
     [results] = (tmp_path / "out").rglob("results_*.json")
-    told: dict[str, Any] = json.loads(results.read_text())
-    assert told["results"]["toolformer_svamp"]["right,none"] == 1.0
+    content: dict[str, Any] = json.loads(results.read_text())
+    assert content["results"]["toolformer_svamp"]["right,none"] == 1.0
     assert {body["prompt"] for body in bodies} == {doc["prompt"] for doc in _docs(data)}
     assert all(body["tools"] == ALL_TOOLS and body["show_calls"] is False for body in bodies)
 

@@ -116,10 +116,10 @@ def test_runs_are_compared_by_the_command(runs: list[Path], tmp_path: Path, caps
     made = out.read_text(encoding="utf-8")
     assert made.count("<script") == made.count("</script>") == 1
     assert not re.search(r"""(?:src|href)=["'](?!data:)""", made.split("const data")[0])
-    for wrong, told in (([runs[0], runs[0]], "two runs are called 'tiny'"), ([tmp_path / "none"], "cannot be read")):
+    for wrong, message in (([runs[0], runs[0]], "two runs are called 'tiny'"), ([tmp_path / "none"], "cannot be read")):
         with pytest.raises(SystemExit):
             compare.main([str(run) for run in wrong])
-        assert told in capsys.readouterr().err
+        assert message in capsys.readouterr().err
     (runs[0] / "results.json").write_text(json.dumps({"label": 1}))
     with pytest.raises(SystemExit):
         compare.main([str(runs[0])])

@@ -116,9 +116,9 @@ def test_the_command_measures_texts_without_any_server(
 ) -> None:
     out = tmp_path / "out"
     main(["--suites", "own-articles", "--count", "3", "--checkpoint", str(checkpoint), "--out", str(out)])
-    told = json.loads((out / "results.json").read_text())
-    assert told["perplexity"]["own-articles"]["texts"] == 30
-    assert told["parameters"] == count_parameters(checkpoint) > 0
+    results = json.loads((out / "results.json").read_text())
+    assert results["perplexity"]["own-articles"]["texts"] == 30
+    assert results["parameters"] == count_parameters(checkpoint) > 0
     assert "Language modelling (table 8)" in capsys.readouterr().out
     assert (out / "report.html").exists()
     other = tmp_path / "other"

@@ -147,7 +147,7 @@ def test_barred_tools_and_rules_are_the_papers() -> None:
 
 
 @pytest.mark.parametrize(
-    ("suite", "content", "told"),
+    ("suite", "content", "message"),
     [
         ("squad", "", "holds no record"),
         ("squad", "[1]\n", ":1: must be a JSON object, not list"),
@@ -176,10 +176,10 @@ def test_barred_tools_and_rules_are_the_papers() -> None:
         ("mlqa-es", '{"data": [{"paragraphs": [{"context": "c"}]}]}', r"paragraphs\[0\]: qas: is missing"),
     ],
 )
-def test_what_a_file_has_wrong_is_told_in_one_line(tmp_path: Path, suite: str, content: str, told: str) -> None:
+def test_what_a_file_has_wrong_is_reported_in_one_line(tmp_path: Path, suite: str, content: str, message: str) -> None:
     path = tmp_path / ("file.json" if suite != "nq" else "file.jsonl")
     path.write_text(content, encoding="utf-8")
-    with pytest.raises(SuiteError, match=told) as caught:
+    with pytest.raises(SuiteError, match=message) as caught:
         SUITES[suite].load(None, [path], count=1, seed=0)
     assert "\n" not in str(caught.value)
 
@@ -187,8 +187,8 @@ def test_what_a_file_has_wrong_is_told_in_one_line(tmp_path: Path, suite: str, c
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
     binary = tmp_path / "binary"
     binary.write_bytes(b"\xff\xfe")
-    for path, told in ((tmp_path / "none", "cannot be read"), (binary, "is not UTF-8 text")):
-        with pytest.raises(SuiteError, match=told):
+    for path, message in ((tmp_path / "none", "cannot be read"), (binary, "is not UTF-8 text")):
+        with pytest.raises(SuiteError, match=message):
             SUITES["svamp"].load(None, [path], count=1, seed=0)
     with pytest.raises(SuiteError, match="holds no article"):
         read_wikitext([lines(tmp_path / "a.jsonl", [{}])])
@@ -205,5 +205,5 @@ def test_an_example_without_answer_is_refused() -> None:
 def test_the_bare_form_has_no_instruction() -> None:
     example = Example("x", "How many are left?", ("6",), context="Two of 8 are gone.")
     assert prompt_of(example, "word problem", "bare") == "Two of 8 are gone. How many are left?"
-    told = Example("x", "How many?", ("6",), context="Two.", bare="Two of 8 are gone, so there are")
-    assert prompt_of(told, "word problem", "bare") == "Two of 8 are gone, so there are"
+    other = Example("x", "How many?", ("6",), context="Two.", bare="Two of 8 are gone, so there are")
+    assert prompt_of(other, "word problem", "bare") == "Two of 8 are gone, so there are"

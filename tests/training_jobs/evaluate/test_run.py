@@ -63,8 +63,8 @@ def test_calls_are_enabled_disabled_and_counted(tmp_path: Path, capsys: pytest.C
     assert {(body["api_top_k"], body["max_calls"]) for body in enabled} == {(3, 1), (3, 2), (10, 1), (10, 2)}
     assert all(body["temperature"] == 0 and body["show_calls"] is False for body in bodies)
     printed = capsys.readouterr().out
-    for told in ("100.0", "stand-in (disabled)", "stand-in, k = 3", "Calculator", "table 9"):
-        assert told in printed
+    for text in ("100.0", "stand-in (disabled)", "stand-in, k = 3", "Calculator", "table 9"):
+        assert text in printed
 
 
 def test_every_tool_of_the_bundled_table_is_there() -> None:
@@ -127,7 +127,7 @@ def test_failed_requests_are_reported_and_made_again(tmp_path: Path, capsys: pyt
 
 
 @pytest.mark.parametrize(
-    ("choice", "told"),
+    ("choice", "message"),
     [
         ({"nonsense": 1}, "OpenAI's shape"),
         ({"text": None}, "OpenAI's shape"),
@@ -136,11 +136,11 @@ def test_failed_requests_are_reported_and_made_again(tmp_path: Path, capsys: pyt
     ],
 )
 def test_an_answer_that_is_none_is_a_failed_request(
-    choice: dict[str, Any], told: str, capsys: pytest.CaptureFixture[str]
+    choice: dict[str, Any], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with served(lambda body: choice) as (url, _):
         assert run(url, "--k", "10", count=1) == 1
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_a_prompt_that_is_too_long_is_a_wrong_answer(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_key_that_is_refused_stops_the_run_at_once(capsys: pytest.CaptureFixtu
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["--suites", "lamb"], "there is no 'lamb'"),
         (["--suites", "squad"], "squad: needs its published files: name their folder with --data"),
@@ -207,13 +207,13 @@ def test_a_key_that_is_refused_stops_the_run_at_once(capsys: pytest.CaptureFixtu
     ],
 )
 def test_what_is_asked_for_wrongly_is_one_line(
-    arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as stopped:
         main(arguments)
     said = capsys.readouterr().err
     assert stopped.value.code == 1
-    assert told in said
+    assert message in said
     assert said.count("\n") == 1
 
 
@@ -236,7 +236,7 @@ def test_other_settings_do_not_mix_with_what_is_there(tmp_path: Path, capsys: py
     assert (tmp_path / "mine.txt").exists()
 
 
-def test_an_out_that_is_a_file_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_out_that_is_a_file_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "out").write_text("mine")
     with served(silent) as (url, _):
         assert run(url, "--out", str(tmp_path / "out"), count=1) == 1

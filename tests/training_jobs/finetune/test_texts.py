@@ -69,7 +69,7 @@ def test_texts_of_several_files_are_one_set(tmp_path: Path) -> None:
         read_texts([none])
 
 
-def test_a_pass_goes_over_a_file_as_often_as_it_is_told_to(tmp_path: Path) -> None:
+def test_a_pass_goes_over_a_file_as_often_as_it_is_set_to(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     for path, part in ((one, texts(5)[:3]), (two, texts(5)[3:])):
         path.write_text("".join(text.to_line() + "\n" for text in part))
@@ -158,7 +158,7 @@ def _long_call(inputs: Inputs) -> None:
         (None, ["--sharding-file", "x.json"], "--sharding-file: there is nothing to shard"),
     ],
 )
-def test_input_that_cannot_be_used_is_told_in_one_line(
+def test_input_that_cannot_be_used_is_reported_in_one_line(
     inputs: Inputs, tmp_path: Path, capsys: pytest.CaptureFixture[str], spoil: object, more: list[str], said: str
 ) -> None:
     if callable(spoil):

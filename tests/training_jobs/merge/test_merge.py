@@ -271,7 +271,7 @@ def test_a_later_round_adds_to_what_there_is(tmp_path: Path) -> None:
         ({"offset": 500}, "offset 500 is behind the end of the text"),
     ],
 )
-def test_what_is_no_filtered_file_is_told(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+def test_what_is_no_filtered_file_is_reported(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     files = {"QA": write(tmp_path, "QA", {"d": (TEXT, [replace(candidate(3, "q", "r", 1.0), **changes)])})}
     with pytest.raises(StageError, match=message):
         merge(files, tmp_path / "out", MergeRule(), REGISTRY)

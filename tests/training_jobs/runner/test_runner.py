@@ -1,4 +1,4 @@
-"""The runner: the same bytes whatever happens, and trouble told in a line."""
+"""The runner: the same bytes whatever happens, and trouble reported in a line."""
 
 import argparse
 import io
@@ -35,9 +35,9 @@ def test_the_output_is_one_line_a_document_in_order(tmp_path: Path) -> None:
 def test_workers_ranks_and_chunks_leave_the_bytes_alone(tmp_path: Path) -> None:
     source = corpus(tmp_path / "in.jsonl", 29)
     assert count(source, tmp_path / "one.jsonl")
-    told = io.StringIO()
-    assert count(source, tmp_path / "three.jsonl", workers=3, console=Console(file=told))
-    assert told.getvalue().count("count: opened\n") == 3  # what a worker says arrives
+    output = io.StringIO()
+    assert count(source, tmp_path / "three.jsonl", workers=3, console=Console(file=output))
+    assert output.getvalue().count("count: opened\n") == 3  # what a worker says arrives
     assert [count(source, tmp_path / "ranks.jsonl", shard=Shard(rank, 3)) for rank in (2, 0)] == [False, False]
     assert count(source, tmp_path / "ranks.jsonl", shard=Shard(1, 3))
     assert count(source, tmp_path / "other.jsonl", chunk=1000)
@@ -148,14 +148,14 @@ def test_rank_and_world_size_come_from_the_environment(environ: dict[str, str], 
 
 def test_progress_tells_rate_and_time_left_of_this_run_alone() -> None:
     now = [0.0]
-    told = io.StringIO()
-    with StageProgress("count", 1000, 500, Console(file=told, width=200), clock=lambda: now[0]) as progress:
+    output = io.StringIO()
+    with StageProgress("count", 1000, 500, Console(file=output, width=200), clock=lambda: now[0]) as progress:
         now[0] = 5.0
         progress.advance(50, {"calls": 20})
-        assert not told.getvalue()  # not more than a line in ten seconds
+        assert not output.getvalue()  # not more than a line in ten seconds
         now[0] = 20.0
         progress.advance(50, {"calls": 20}, "loss 1.5")
-    [line] = told.getvalue().splitlines()
+    [line] = output.getvalue().splitlines()
     assert line == "count: 600/1,000 documents, loss 1.5, 5.0 documents/s, 40 calls (2.0/s), 0:01:20 left"
 
 
@@ -178,7 +178,7 @@ def test_killed_at_random_moments_it_continues_to_the_same_bytes(tmp_path: Path,
 
 
 @pytest.mark.slow
-def test_a_killed_worker_is_told_and_nothing_done_is_lost(tmp_path: Path) -> None:
+def test_a_killed_worker_is_reported_and_nothing_done_is_lost(tmp_path: Path) -> None:
     source, target = corpus(tmp_path / "in.jsonl", 300), tmp_path / "out.jsonl"
     running = begin(tmp_path, 2)
     wait_for(lambda: len(list(tmp_path.glob("out.jsonl.parts/0*.jsonl"))) > 3)

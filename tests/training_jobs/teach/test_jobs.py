@@ -80,9 +80,9 @@ def test_texts_have_the_tools_own_answers(tmp_path: Path, run: Run) -> None:
     texts = {one.document.id: one.document.text for one in read(tmp_path / varying.TEXTS_FILE)}
     assert len(set(texts.values())) == 40
     for line in (tmp_path / varying.CALLS_FILE).read_text().splitlines():
-        told = json.loads(line)
-        [call] = told["calls"]
-        text = texts[told["id"]]
+        record = json.loads(line)
+        [call] = record["calls"]
+        text = texts[record["id"]]
         assert int(call["answer"]) == 2 * int(call["input"])
         assert text[call["offset"] :].startswith(f" {call['answer']}.")
         assert call["input"] in text[: call["offset"]]
@@ -92,10 +92,10 @@ def test_texts_have_the_tools_own_answers(tmp_path: Path, run: Run) -> None:
 def test_demonstrations_that_cannot_vary_are_shown(tmp_path: Path, run: Run) -> None:
     text = 'demonstrations = [{ input = "Twice 12 is 25.", output = "Twice 12 is [Double(12)] 25." }]'
     (tmp_path / "tools.toml").write_text(re.sub(r"demonstrations = \[.*?\n\]", text, TABLE, flags=re.DOTALL))
-    status, told = run(varying.main, ["--tool", "Double", "--out", tmp_path])
+    status, log = run(varying.main, ["--tool", "Double", "--out", tmp_path])
     assert status == 3
-    assert "[Double(12)] 25. (the tool: ['24'])" in told
-    assert "try: demonstrations in which the tool's own answer is right behind each call" in told
+    assert "[Double(12)] 25. (the tool: ['24'])" in log
+    assert "try: demonstrations in which the tool's own answer is right behind each call" in log
 
 
 def _texts(path: Path) -> Path:
@@ -124,8 +124,8 @@ def test_calls_come_from_a_rule_or_a_file(tmp_path: Path, run: Run, monkeypatch:
 
     for rule, said in [("numbers_rule:none", "has no attribute 'none'"), ("nowhere:f", "No module named 'nowhere'"),
                        ("numbers_rule:broken", "of the text 'a'; it gives pairs of offset and input")]:  # fmt: skip
-        status, told = run(proposing.main, [*common, "--rule", rule])
-        assert (status, said in told) == (1, True), told
+        status, log = run(proposing.main, [*common, "--rule", rule])
+        assert (status, said in log) == (1, True), log
     for lines, status, said in [
         ('{"id": "a"}', 1, "calls.jsonl:1: calls: Field required"),
         ('{"id": "a", "calls": [{"tool": "Double", "offset": 99, "input": "4"}]}', 1, "the text has 13 characters"),
@@ -177,9 +177,9 @@ def _one_tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_model_that_does_not_follow_the_form_is_named_at_once(tmp_path: Path, run: Run) -> None:
     write_corpus(tmp_path / "run", 12)
     writes_other_calls = write_model(tmp_path / "model", tool="1")
-    status, told = run(form.main, ["--run", tmp_path / "run", "--model", writes_other_calls])
+    status, log = run(form.main, ["--run", tmp_path / "run", "--model", writes_other_calls])
     assert status == 3
-    first, _, reason, *examples, remedy, otherwise = told.splitlines()
+    first, _, reason, *examples, remedy, otherwise = log.splitlines()
     assert re.fullmatch(r"form: 0 of \d+ samples in 12 texts are calls of A", first)
     assert "of 12 texts: malformed, such as" in reason
     assert len(examples) == 3
@@ -190,10 +190,10 @@ def test_a_model_that_does_not_follow_the_form_is_named_at_once(tmp_path: Path, 
 @pytest.mark.usefixtures("_one_tool")
 def test_a_model_that_follows_the_form_but_copies_nothing(tmp_path: Path, run: Run) -> None:
     write_corpus(tmp_path / "run", 12)
-    status, told = run(form.main, ["--run", tmp_path / "run", "--model", write_model(tmp_path / "model")])
+    status, log = run(form.main, ["--run", tmp_path / "run", "--model", write_model(tmp_path / "model")])
     assert status == 3
-    assert re.match(r"form: [1-9]\d* of \d+ samples", told)
-    assert "it does not copy, so no result can help it\n  try: a base model that was trained longer" in told
+    assert re.match(r"form: [1-9]\d* of \d+ samples", log)
+    assert "it does not copy, so no result can help it\n  try: a base model that was trained longer" in log
 
 
 def test_a_rule_that_is_no_function() -> None:

@@ -76,7 +76,7 @@ def test_a_text_that_does_not_fit_in_twice_is_left_out(tokenizer: ByteLevelToken
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("--texts", "0", "models/base"), "--texts must be at least 1, not 0"),
         (("--documents", "/no/such/file", "models/base"), "No such file"),
@@ -84,14 +84,14 @@ def test_a_text_that_does_not_fit_in_twice_is_left_out(tokenizer: ByteLevelToken
     ],
 )
 def test_what_cannot_be_measured_is_refused(
-    arguments: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit):
         main(arguments)
-    assert told in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_a_model_too_short_for_any_text_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_too_short_for_any_text_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     checkpoint.save(untrained(16), tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((BASE / "tokenizer.json").read_bytes())
     with pytest.raises(SystemExit):

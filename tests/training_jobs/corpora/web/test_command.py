@@ -98,7 +98,7 @@ def test_texts_in_another_language_and_empty_ones_are_left_out(tmp_path: Path) -
         (["--tools", "QA", "--language-id", "nowhere"], "--language-id: there is no file nowhere"),
     ],
 )
-def test_bad_options_are_told_in_one_line(
+def test_bad_options_are_reported_in_one_line(
     options: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
@@ -146,7 +146,7 @@ def test_a_text_is_held_out_or_selected_whatever_its_ids(tmp_path: Path) -> None
     assert counts["read"] == counts["held out"] + counts["judged"] + sum(counts["left out"].values()) == 80
 
 
-def test_holding_all_texts_out_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_holding_all_texts_out_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text('{"text": "a"}\n{"text": "b"}\n')
     with pytest.raises(SystemExit):

@@ -1,4 +1,4 @@
-"""Readers: three forms of files give the same documents; a damaged one is told in one line."""
+"""Readers: three forms of files give the same documents; a damaged one is reported in one line."""
 
 import datetime
 import gzip
