@@ -175,7 +175,7 @@ def check_ports(environ: Mapping[str, str], checkout: Path) -> Iterator[Finding]
     try:
         services = service_components(ToolRegistry.load(environ=environ), None, environ)
     except ToolConfigError:
-        return  # `check_tools` tells.
+        return  # `check_tools` reports it.
     for component in (*services, gateway_component(services, environ)):
         name, where = f"port {component.port}", f"{component.name} on {component.host}"
         reason = why_not_free(component.host, component.port)

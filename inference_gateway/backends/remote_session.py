@@ -42,7 +42,7 @@ def choose(rule: StepRule, step: Step, vocabulary: CallVocabulary, *, greedy: bo
         start = max((s for s in vocabulary.start_ids if s in likely), key=likely.__getitem__, default=None)
         if start is not None and sum(other > likely[start] for other in likely.values()) < rule.start_top_k:
             return start, True
-        # Where nothing is told of other tokens, a greedy choice is known to be the most likely one.
+        # Where nothing is reported of other tokens, a greedy choice is known to be the most likely one.
         if greedy and not step.top and step.id in vocabulary.start_ids:
             return step.id, True
     # A name is what the model finds likeliest, whatever the penalties; elsewhere a token that must not stand gives way.

@@ -121,7 +121,7 @@ def _ensure_locked(index: Path, model: Model, source: Source, kind: Kind, show_p
         count = write_passages(index, source.read(words))
         if not count:
             raise VectorIndexError("the source holds no passage")
-        # Only now: whoever finds this file finds all passages.
+        # Only now: a process that finds this file finds all passages.
         started.write_text(json.dumps(wanted), encoding="utf-8")
     return _embed(index, model, wanted["source"], kind, show_progress)
 

@@ -80,7 +80,7 @@ def ensure_index(
         if present := manifest_if_current(index, recipe):
             return present
         scratch_prefix = f".{index.name}.building-"
-        for abandoned in index.parent.glob(f"{scratch_prefix}*"):  # whoever holds the lock is the only builder
+        for abandoned in index.parent.glob(f"{scratch_prefix}*"):  # the holder of the lock is the only builder
             shutil.rmtree(abandoned, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=scratch_prefix, dir=index.parent) as scratch:
             return _build(Path(scratch), index, recipe, pages, threads or os.cpu_count() or 1, heap_mb)

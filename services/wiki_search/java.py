@@ -50,7 +50,7 @@ def java_classes(heap_mb: int) -> Callable[[str], Any]:
             from pyserini.pyclass import autoclass
         finally:
             jnius_config.add_options = add_options
-        # Lucene tells java.util.logging how it maps files, at every start, on standard error.
+        # Lucene logs through java.util.logging how it maps files, at every start, on standard error.
         autoclass("java.util.logging.LogManager").getLogManager().reset()
     from pyserini.pyclass import autoclass
 

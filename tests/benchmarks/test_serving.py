@@ -44,7 +44,7 @@ def called() -> Record:
     return record
 
 
-def test_a_record_tells_tokens_from_waits() -> None:
+def test_a_record_separates_tokens_from_waits() -> None:
     record = called()
     assert record.first == 10.5
     assert record.tokens == 9

@@ -141,7 +141,7 @@ def test_ports_are_free_or_taken_by_somebody_else() -> None:
     assert {finding.status for finding in by_name.values()} == {"ok"}
 
 
-async def test_ports_tell_who_of_ours_answers() -> None:
+async def test_ports_show_who_of_ours_answers() -> None:
     async with toolformer("up", "--tools", "calculator", "--no-gateway") as up:
         port = (await up.line_with(r"listening on http://127\.0\.0\.1:(\d+)"))[1]
         await up.line_with("^ready: ", "out")

@@ -29,7 +29,7 @@ DIGESTS = """
 import hashlib, pathlib, sys
 for folder in ('texts', 'run'):
     for file in sorted((pathlib.Path(sys.argv[1]) / folder).rglob('*')):
-        # A log of chunks tells seconds, and is another at each run.
+        # A log of chunks has seconds in it, and differs at each run.
         if file.is_file() and not file.name.endswith('.log.jsonl'):
             print(file.relative_to(sys.argv[1]), hashlib.sha256(file.read_bytes()).hexdigest())
 """

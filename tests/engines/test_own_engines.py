@@ -37,7 +37,7 @@ async def test_completions_that_wait_for_tools_make_way(local: LocalBackend) -> 
         completer = Completer(backend, tools_at({"Calculator": late.url}), client)
         task = asyncio.create_task(run_prompts(completer, texts, at_once=len(texts), **fields))
         async with asyncio.timeout(60):
-            while backend.stats().in_call < len(texts):  # noqa: ASYNC110 - nobody tells when all wait
+            while backend.stats().in_call < len(texts):  # noqa: ASYNC110 - no event comes when all wait
                 await asyncio.sleep(0.01)
         assert backend.stats().dropped_pauses >= len(texts) - BLOCKS
         go_on.set()

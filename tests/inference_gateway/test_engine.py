@@ -95,7 +95,7 @@ async def schedule(seed: int) -> Recorder:
 async def until_empty(engine: Engine) -> None:
     """Aborts are commands, so rows are free a moment after the client has left."""
     async with asyncio.timeout(60):
-        while (stats := engine.stats()).waiting or stats.running or stats.in_call:  # noqa: ASYNC110 - no event tells
+        while (stats := engine.stats()).waiting or stats.running or stats.in_call:  # noqa: ASYNC110 - no event comes
             await asyncio.sleep(0.001)
     assert engine.stats().held_tokens == 0
 

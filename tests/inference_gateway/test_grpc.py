@@ -158,7 +158,7 @@ async def test_a_client_that_leaves_during_a_call_frees_the_row(how: str) -> Non
         codes = ["CANCELLED", "DEADLINE_EXCEEDED"] if how == "deadline" else ["CANCELLED"]
         samples = [f'grpc_requests_total{{code="{code}",method="Complete"}}' for code in codes]
         async with asyncio.timeout(60):
-            while sum([await leaving.gateway.metric(sample) for sample in samples]) != 1:  # noqa: ASYNC110 - nobody tells
+            while sum([await leaving.gateway.metric(sample) for sample in samples]) != 1:  # noqa: ASYNC110 - no event comes
                 await asyncio.sleep(0.01)
         assert await leaving.gateway.metric('toolformer_completions_total{finish_reason="cancelled"}') == 1
 
@@ -194,7 +194,7 @@ async def test_a_full_engine_says_when_to_try_again() -> None:
         async with asyncio.timeout(60):
             assert (await anext(aiter(holding))).text_delta.text
             waiting = crowd.begin("Plain:")
-            while crowd.gateway.backend.stats().waiting == 0:  # noqa: ASYNC110 - the engine tells nobody
+            while crowd.gateway.backend.stats().waiting == 0:  # noqa: ASYNC110 - the engine sends no event
                 await asyncio.sleep(0.01)
         refused = await crowd.refused("Plain:")
         assert (refused.code.name, refused.reason) == ("RESOURCE_EXHAUSTED", "busy")

@@ -35,7 +35,7 @@ async def test_leaving_during_a_tool_call(stream: bool) -> None:
     async with tool_service.serve(tool_service.silent) as tool, gateway({"Calculator": tool.url}) as running:
         await leave_when(tool.arrived, running, prompt=["Sum:", "Two:"], n=2, stream=stream)
         async with asyncio.timeout(60):
-            await tool.client_left.wait()  # the call itself is given up, not only its result
+            await tool.client_left.wait()  # the call itself is aborted, not only its result
         await running.idle()
         assert (await running.complete("Plain:"))["choices"][0]["text"] == " a plain text."
         assert await running.metric(CANCELLED) == 4

@@ -37,7 +37,7 @@ def test_no_text_has_fewer_tokens_than_reported(text: str) -> None:
     assert (fewest > 0) == bool(text)
 
 
-def test_a_vocabulary_that_may_leave_text_out_tells_nothing() -> None:
+def test_a_vocabulary_that_may_leave_text_out_reports_nothing() -> None:
     backend = Tokenizer(models.BPE(vocab={"a": 0, "[": 1, "]": 2, "-": 3, ">": 4}, merges=[]))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.normalizer = normalizers.Strip()

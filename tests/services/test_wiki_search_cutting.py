@@ -98,7 +98,7 @@ def test_half_a_character_costs_no_page(tmp_path: Path) -> None:
     assert documents(tmp_path / "out")[0]["text"] == "One ? half."
 
 
-def test_progress_tells_rate_and_time_left_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
+def test_progress_shows_rate_and_time_left_now_and_then(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     times: Iterator[float] = iter([0.0, 1.0, EVERY_SECONDS, EVERY_SECONDS + 1, 1_000.0, 100_000.0])
     progress = Progress("cutting", "pages", clock=lambda: next(times))

@@ -90,8 +90,8 @@ def test_annotate_without_a_likely_place_or_a_text(tmp_path: Path, said: Said) -
     write_corpus(tmp_path / "empty", 0)
     message = said(annotate.main, "--run", tmp_path / "empty", "--model", model)
     assert message.endswith(
-        "annotate A: nothing was kept, for there were no texts; try: more texts; counts.json beside the corpus says why "
-        "texts were left out\n"
+        "annotate A: nothing was kept, for there were no texts; try: more texts; counts.json beside the corpus says "
+        "why texts were left out\n"
     )
 
 

@@ -121,7 +121,7 @@ async def test_a_killed_run_goes_on_with_the_commit_it_began_with(
         partial = to / "m" / "weights.bin.partial"
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(SECONDS):
-                while killed.process.returncode is None and came(partial) < len(WEIGHTS) // 4:  # noqa: ASYNC110 - a file tells no event
+                while killed.process.returncode is None and came(partial) < len(WEIGHTS) // 4:  # noqa: ASYNC110 - a file sends no event
                     await asyncio.sleep(0.01)
         with contextlib.suppress(ProcessLookupError):
             killed.process.kill()

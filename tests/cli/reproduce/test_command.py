@@ -41,7 +41,7 @@ async def test_a_stop_ends_the_step_too_and_is_gone_on_with(
     async with toolformer(*arguments) as command:
         await command.line_with(r"^\[1/1\] texts: write the plain texts C")
         async with asyncio.timeout(SECONDS):
-            while not (started := descendants(command.process.pid)):  # noqa: ASYNC110 - no event tells of a process
+            while not (started := descendants(command.process.pid)):  # noqa: ASYNC110 - a process sends no event
                 await asyncio.sleep(0.02)
         command.process.send_signal(number)
         assert await command.ended() == 130

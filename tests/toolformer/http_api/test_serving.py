@@ -153,9 +153,7 @@ async def test_a_port_in_use_is_a_clear_word_and_an_exit() -> None:
 
 def record(*args: object, level: int = logging.INFO, exc: BaseException | None = None) -> logging.LogRecord:
     exc_info = (type(exc), exc, exc.__traceback__) if exc else None
-    return logging.LogRecord(
-        "some.logger", level, "file", 1, "said %s" if len(args) == 1 else "said", args, exc_info
-    )
+    return logging.LogRecord("some.logger", level, "file", 1, "said %s" if len(args) == 1 else "said", args, exc_info)
 
 
 def test_lines_are_coloured_only_when_asked() -> None:

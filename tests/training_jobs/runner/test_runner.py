@@ -146,7 +146,7 @@ def test_rank_and_world_size_come_from_the_environment(environ: dict[str, str], 
             Shard.read(environ)
 
 
-def test_progress_tells_rate_and_time_left_of_this_run_alone() -> None:
+def test_progress_shows_rate_and_time_left_of_this_run_alone() -> None:
     now = [0.0]
     output = io.StringIO()
     with StageProgress("count", 1000, 500, Console(file=output, width=200), clock=lambda: now[0]) as progress:

@@ -53,7 +53,7 @@ def test_a_given_date_wins_over_the_urls(tmp_path: Path) -> None:
     assert [one.document.date for file in (path, lines) for one in read(file)] == ["2001-02-03", "2001-02-03"]
 
 
-def test_a_url_tells_no_day_after_the_download(tmp_path: Path) -> None:
+def test_a_url_names_no_day_after_the_download(tmp_path: Path) -> None:
     row = {"url": URL, "raw_content": "a", "date_download": "2018-01-01T00:00:00Z"}
     [found] = read(written(tmp_path / "c.json", [row]))
     assert found.document.date is None
