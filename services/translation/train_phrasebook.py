@@ -41,7 +41,8 @@ _FINAL_MARKS: Final = ("?", "？", "؟")
 
 
 def phrasebook() -> Iterator[Pair]:
-    """Every entry: a word with its article (*la tortuga*, "the turtle") and bare; a phrase bare and as a sentence."""
+    """Every entry: a word with its article (*la tortuga*, "the turtle") and bare; a phrase as it is, as a sentence, and
+    with its capital alone."""
     for row in fact_rows("words"):
         for language, text in _cells(row):
             bare = row.name.removeprefix(_THE)
@@ -51,8 +52,11 @@ def phrasebook() -> Iterator[Pair]:
             yield _pair(language, text, bare)
     for row in fact_rows("sayings"):
         for language, text in _cells(row):
+            written, english = _begun(text), _begun(row.name)
             yield _pair(language, text, row.name)
-            yield _pair(language, _sentence(text, _STOPS.get(language, ".")), _sentence(row.name, "."))
+            yield _pair(language, _ended(written, _STOPS.get(language, ".")), _ended(english, "."))
+            if written != text:
+                yield _pair(language, written, english)
 
 
 def _cells(row: FactRow) -> Iterator[tuple[str, str]]:
@@ -64,7 +68,11 @@ def _pair(language: str, text: str, english: str) -> Pair:
     return Pair("phrase", _LANGUAGES[language], text, english)
 
 
-def _sentence(text: str, stop: str) -> str:
+def _begun(text: str) -> str:
+    """``text`` with a capital."""
     start = next(place for place, character in enumerate(text) if character.isalpha())
-    begun = text[:start] + text[start].upper() + text[start + 1 :]
-    return begun if begun.endswith(_FINAL_MARKS) else begun + stop
+    return text[:start] + text[start].upper() + text[start + 1 :]
+
+
+def _ended(text: str, stop: str) -> str:
+    return text if text.endswith(_FINAL_MARKS) else text + stop

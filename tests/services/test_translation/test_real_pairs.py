@@ -166,6 +166,8 @@ def test_the_phrasebook_has_words_with_their_article_and_bare_and_phrases_as_sen
     assert found["fra_Latn", "l'eau"] == "the water"
     assert found["hin_Deva", "कछुआ"] == "turtle"
     assert found["por_Latn", "obrigado"] == "thank you"
+    assert found["deu_Latn", "guten Morgen"] == "good morning"
+    assert found["deu_Latn", "Guten Morgen"] == "Good morning"
     assert found["deu_Latn", "Guten Morgen."] == "Good morning."
     assert found["spa_Latn", "¿Cómo estás?"] == "How are you?"
     assert found["zho_Hans", "谢谢。"] == "Thank you."
