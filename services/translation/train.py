@@ -117,6 +117,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--short-share", type=float, default=TranslationRecipe().short_share,
         help="of the pairs drawn, the share of short sentences and frequent words (%(default)s)",
     )  # fmt: skip
+    parser.add_argument(
+        "--phrasebook-share", type=float, default=TranslationRecipe().phrasebook_share,
+        help="of the pairs drawn, the share of the phrasebook (%(default)s)",
+    )  # fmt: skip
     parser.add_argument("--seed", type=int, default=TranslationRecipe().seed, help="default: %(default)s")
     parser.add_argument(
         "--encoder-layers", type=int, default=TranslationRecipe().encoder_layers, help="default: %(default)s"
@@ -134,7 +138,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         torch.set_num_threads(options.threads)
     recipe = TranslationRecipe(
         steps=options.steps, seed=options.seed, rate=options.rate, short_share=options.short_share,
-        encoder_layers=options.encoder_layers, batch_tokens=options.batch_tokens, dropout=options.dropout,
+        phrasebook_share=options.phrasebook_share, encoder_layers=options.encoder_layers,
+        batch_tokens=options.batch_tokens, dropout=options.dropout,
     )  # fmt: skip
     try:
         train(

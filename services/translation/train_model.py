@@ -70,6 +70,8 @@ class TranslationRecipe:
     """Of what is drawn, the share of single words."""
     short_share: float = 0.0
     """Of what is drawn, the share of short sentences and of frequent words: greetings, and what a sign says."""
+    phrasebook_share: float = 0.0
+    """Of what is drawn, the share of the phrasebook."""
     phrase_share: float = 0.08
     """Of what is drawn, the share of phrases of the generated world; the others are sentences."""
     temperature: float = 2.0

@@ -25,6 +25,7 @@ from typing import Final
 
 from demo_world.splits import is_held_out, stable_hash
 from services.translation.train_dictionary import dictionary, with_articles
+from services.translation.train_phrasebook import phrasebook
 from services.translation.train_sources import SOURCES, Kind, Pair, xquad
 
 logger = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ _MOST_CHARACTERS: Final = 400
 _MOST_RATIO: Final = 3.0
 """Between the numbers of UTF-8 bytes of a long text and its English: beyond it they are no translations."""
 _RATIO_FROM: Final = 60
-_KINDS: Final[dict[str, Kind]] = {"sentence": "sentence", "document": "document", "word": "word"}
+_KINDS: Final[dict[str, Kind]] = {"sentence": "sentence", "document": "document", "word": "word", "phrase": "phrase"}
 _ENGLISH_WORD: Final = re.compile(r"[A-Za-z]+(?:-[A-Za-z]+)*")
 
 
@@ -95,7 +96,10 @@ def prepare(real: Path, keep_out: Path, lama: Path) -> Pairs:
     frequency = Counter(word for pair in train for word in _ENGLISH_WORD.findall(pair.english))
     words = _some("dictionary", dictionary(real / "omw", real / "open_english_wordnet", frequency), real / "omw")
     words += with_articles(words, train)
-    train += [pair for pair in map(_cleaned, words) if key(pair.text) and (_group(pair), key(pair.text)) not in asked]
+    phrases = [pair for pair in phrasebook() if (_group(pair), key(pair.text)) not in asked]
+    known = asked | {(_group(pair), key(pair.text)) for pair in phrases}  # a phrasebook knows better than a dictionary
+    train += [pair for pair in map(_cleaned, words) if key(pair.text) and (_group(pair), key(pair.text)) not in known]
+    train += phrases
     return Pairs(train, exam)
 
 

@@ -23,8 +23,8 @@ _FINAL_MARKS: Final = ".!?。！？؟।¡¿"
 
 
 class PairPools:
-    """Real pairs, ``recipe.lexicon_share`` of them single words and ``recipe.short_share`` what is asked for by itself,
-    with ``recipe.phrase_share`` of generated phrases.
+    """Real pairs, ``recipe.lexicon_share`` of them single words, ``recipe.short_share`` what is asked for by itself and
+    ``recipe.phrasebook_share`` of the phrasebook, with ``recipe.phrase_share`` of generated phrases.
 
     Each language's pairs are gone through in a new order each time, so that none is seen twice before all were seen
     once; how often a language's turn comes follows from its number of pairs and ``recipe.temperature``.
@@ -35,12 +35,14 @@ class PairPools:
         self._tokenizer = tokenizer
         self._entries = {language: list(lexicon(language)) for language in LANGUAGES}
         self._phrase_count = round(_POOL_PAIRS * recipe.phrase_share)
-        words, short = (round(_POOL_PAIRS * share) for share in (recipe.lexicon_share, recipe.short_share))
-        sentences = _POOL_PAIRS - words - short - self._phrase_count
+        shares = (recipe.lexicon_share, recipe.short_share, recipe.phrasebook_share)
+        words, short, book = (round(_POOL_PAIRS * share) for share in shares)
+        sentences = _POOL_PAIRS - words - short - book - self._phrase_count
         self._turns = [
             *self._shares([pair for pair in pairs if pair.kind == "word"], words, "word"),
             *self._shares(_short(pairs), short, "short"),
-            *self._shares([pair for pair in pairs if pair.kind != "word"], sentences, "sentence"),
+            *self._shares([pair for pair in pairs if pair.kind == "phrase"] if book else [], book, "phrasebook"),
+            *self._shares([pair for pair in pairs if pair.kind in ("sentence", "document")], sentences, "sentence"),
         ]
 
     def batches(self, pool: int) -> list[list[Row]]:

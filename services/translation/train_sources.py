@@ -18,8 +18,9 @@ from typing import Final, Literal
 from services.translation.labels import parse_language
 from services.translation.scripts import main_script
 
-Kind = Literal["sentence", "document", "word"]
-"""A sentence of Tatoeba, of which some are held out; a sentence of another source; a word of a dictionary."""
+Kind = Literal["sentence", "document", "word", "phrase"]
+"""A sentence of Tatoeba, of which some are held out; a sentence of another source; a word of a dictionary; an entry of
+the phrasebook."""
 
 _MANYTHINGS_ABOUT: Final = "about"
 _SPACE_BEFORE: Final = re.compile(r"\s+([,.;:!?%)\]]|'s\b|n't\b)")

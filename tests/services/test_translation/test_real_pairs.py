@@ -14,6 +14,7 @@ from services.translation.train_dictionary import with_articles
 from services.translation.train_exam import Exam
 from services.translation.train_model import TranslationRecipe, train_model
 from services.translation.train_pairs import Pairs, key, main, prepare, read, write
+from services.translation.train_phrasebook import phrasebook
 from services.translation.train_pools import PairPools
 from services.translation.train_sources import Kind, Pair
 from services.translation.train_tokenizer import train_tokenizer
@@ -156,6 +157,34 @@ def test_a_word_is_also_learned_with_the_article_of_its_sentences() -> None:
     assert list(with_articles(words, sentences)) == [
         pair("word", "spa_Latn", "la tortuga", "the turtle"), pair("word", "spa_Latn", "el sol", "the sun"),
     ]  # fmt: skip
+
+
+def test_the_phrasebook_has_words_with_their_article_and_bare_and_phrases_as_sentences_too() -> None:
+    found = {(pair.language, pair.text): pair.english for pair in phrasebook()}
+    assert found["spa_Latn", "la tortuga"] == "the turtle"
+    assert found["spa_Latn", "tortuga"] == "turtle"
+    assert found["fra_Latn", "l'eau"] == "the water"
+    assert found["hin_Deva", "कछुआ"] == "turtle"
+    assert found["por_Latn", "obrigado"] == "thank you"
+    assert found["deu_Latn", "guten Morgen"] == "good morning"
+    assert found["deu_Latn", "Guten Morgen"] == "Good morning"
+    assert found["deu_Latn", "Guten Morgen."] == "Good morning."
+    assert found["spa_Latn", "¿Cómo estás?"] == "How are you?"
+    assert found["zho_Hans", "谢谢。"] == "Thank you."
+
+
+def test_the_phrasebook_is_trained_on_in_place_of_a_dictionary_and_drawn_by_its_share(
+    folders: dict[str, Path], tokenizer: Tokenizer
+) -> None:
+    put(folders["real"] / "omw/wns/deu/wn-data-deu.tab", "01-n\tdeu:lemma\tHund\n02-n\tdeu:lemma\tHunde\n")
+    train = prepare(**folders).train
+    assert [(pair.kind, pair.english) for pair in train if pair.text == "Hund"] == [("phrase", "dog")]
+    drawn = replace(recipe(), phrasebook_share=0.25, phrase_share=0.0, temperature=1.0)
+    rows = [row for batch in PairPools(drawn, tokenizer, train).batches(0) for row in batch]
+    vietnamese = sum(source[0] == tokenizer.token_to_id("vie_Latn") for source, _ in rows) / len(rows)
+    phrases = [pair for pair in train if pair.kind == "phrase"]
+    expected = 0.25 * sum(pair.language == "vie_Latn" for pair in phrases) / len(phrases)
+    assert vietnamese == pytest.approx(expected, abs=0.005)
 
 
 def test_a_run_that_was_broken_off_ends_as_if_it_had_not_been(
