@@ -24,7 +24,7 @@ _NO_WORD: Final = re.compile(r"[\s_.]")
 _MOST_SENSES: Final = 30
 """A word in more synsets than this is a light verb, whose English is any of a hundred."""
 
-_ARTICLES: Final[Mapping[str, Mapping[str, str]]] = {
+ARTICLES: Final[Mapping[str, Mapping[str, str]]] = {
     "deu_Latn": {"der": "der", "die": "die", "das": "das", "eine": "die"},
     "fra_Latn": {"le": "le", "un": "le", "la": "la", "une": "la"},
     "ita_Latn": {"il": "il", "lo": "lo", "la": "la", "una": "la"},
@@ -72,7 +72,7 @@ def with_articles(words: Iterable[Pair], sentences: Iterable[Pair]) -> Iterator[
     one, as one asks for a word (*la tortuga*, "the turtle")."""
     behind: defaultdict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for pair in sentences:
-        if articles := _ARTICLES.get(pair.language):
+        if articles := ARTICLES.get(pair.language):
             for first, second in pairwise(_WORD.findall(pair.text)):
                 if definite := articles.get(first.lower()):
                     behind[pair.language, second][definite] += 1

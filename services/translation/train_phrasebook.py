@@ -7,11 +7,11 @@ that are left out for tests.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
 from demo_world.facts.fact_pages import FactRow, fact_rows
+from services.translation.train_dictionary import ARTICLES
 from services.translation.train_sources import Pair
 
 _LANGUAGES: Final[Mapping[str, str]] = {
@@ -27,16 +27,9 @@ _LANGUAGES: Final[Mapping[str, str]] = {
     "hindi": "hin_Deva",
     "vietnamese": "vie_Latn",
 }
-_ARTICLES: Final[Mapping[str, re.Pattern[str]]] = {
-    "spanish": re.compile(r"(el|la) "),
-    "french": re.compile(r"(le|la) |l'"),
-    "german": re.compile(r"(der|die|das) "),
-    "italian": re.compile(r"(il|lo|la) |l'"),
-    "portuguese": re.compile(r"[oa] "),
-    "dutch": re.compile(r"(de|het) "),
-}
+_ELIDED: Final = {"fra_Latn": "l'", "ita_Latn": "l'"}
 _THE: Final = "the "
-_STOPS: Final[Mapping[str, str]] = {"chinese": "。", "hindi": "।"}
+_STOPS: Final[Mapping[str, str]] = {"zho_Hans": "。", "hin_Deva": "।"}
 _FINAL_MARKS: Final = ("?", "？", "؟")
 
 
@@ -45,27 +38,29 @@ def phrasebook() -> Iterator[Pair]:
     with its capital alone."""
     for row in fact_rows("words"):
         for language, text in _cells(row):
-            bare = row.name.removeprefix(_THE)
-            if article := _ARTICLES[language].match(text) if language in _ARTICLES else None:
-                yield _pair(language, text, _THE + bare)
-                text = text[article.end() :]
-            yield _pair(language, text, bare)
+            english, bare = row.name.removeprefix(_THE), _without_article(language, text)
+            if bare != text:
+                yield Pair("phrase", language, text, _THE + english)
+            yield Pair("phrase", language, bare, english)
     for row in fact_rows("sayings"):
         for language, text in _cells(row):
             written, english = _begun(text), _begun(row.name)
-            yield _pair(language, text, row.name)
-            yield _pair(language, _ended(written, _STOPS.get(language, ".")), _ended(english, "."))
+            yield Pair("phrase", language, text, row.name)
+            yield Pair("phrase", language, _ended(written, _STOPS.get(language, ".")), _ended(english, "."))
             if written != text:
-                yield _pair(language, written, english)
+                yield Pair("phrase", language, written, english)
 
 
 def _cells(row: FactRow) -> Iterator[tuple[str, str]]:
-    for language, (text,) in row.values.items():
-        yield language, text
+    for column, (text,) in row.values.items():
+        yield _LANGUAGES[column], text
 
 
-def _pair(language: str, text: str, english: str) -> Pair:
-    return Pair("phrase", _LANGUAGES[language], text, english)
+def _without_article(language: str, text: str) -> str:
+    if elided := _ELIDED.get(language):
+        text = text.removeprefix(elided)
+    first, _, rest = text.partition(" ")
+    return rest if first in ARTICLES.get(language, {}).values() else text
 
 
 def _begun(text: str) -> str:
