@@ -22,7 +22,7 @@ from services.wiki_search.java import LuceneError
 from services.wiki_search.lucene import DEFAULT_HEAP_MB, DEFAULT_TITLE_BOOST, Hit, Searcher
 from services.wiki_search.manifest import LUCENE_FOLDER, UnusableIndexError, check_files, read_manifest
 from services.wiki_search.ranking import CANDIDATES, best_snippet, essence, numbered, require_words
-from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms
+from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm
 
 logger = logging.getLogger(__name__)
 
@@ -80,8 +80,8 @@ class WikiSearchEngine(InBatches["_Search", Any]):
         """
         (query, number), chars, form = numbered(call.input), self._settings.snippet_chars, self._settings.snippet_form
 
-        def shown(hits: list[Hit], terms: Terms) -> str:
-            return best_snippet(query, hits, terms, chars, form, number)
+        def shown(hits: list[Hit], index: Searcher) -> str:
+            return best_snippet(query, hits, index.terms, index.rarity, chars, form, number)
 
         return await self._ask(query, CANDIDATES, shown)
 
@@ -92,13 +92,13 @@ class WikiSearchEngine(InBatches["_Search", Any]):
             ToolFailure: `empty_query`.
         """
 
-        def page(hits: list[Hit], terms: Terms) -> list[Hit]:
-            require_words(query, terms)
+        def page(hits: list[Hit], index: Searcher) -> list[Hit]:
+            require_words(query, index.terms)
             return hits[offset:]
 
         return await self._ask(query, offset + limit, page)
 
-    async def _ask(self, query: str, limit: int, finish: Callable[[list[Hit], Terms], ResultT]) -> ResultT:
+    async def _ask(self, query: str, limit: int, finish: Callable[[list[Hit], Searcher], ResultT]) -> ResultT:
         """What `finish` makes of the hits for `query`; it runs in the Java thread and may raise."""
         [found] = await self.ask_all([_Search(query, limit, finish)])
         return cast(ResultT, found)
@@ -150,7 +150,7 @@ class _Search:
 
     query: str
     limit: int
-    finish: Callable[[list[Hit], Terms], Any]
+    finish: Callable[[list[Hit], Searcher], Any]
 
 
 def _search_batch(searcher: Searcher, batch: Sequence[_Search]) -> list[Any]:
@@ -159,11 +159,11 @@ def _search_batch(searcher: Searcher, batch: Sequence[_Search]) -> list[Any]:
         found = searcher.search([essence(search.query) for search in batch], max(search.limit for search in batch))
     except Exception as error:
         return [error] * len(batch)
-    return [_outcome(search, hits, searcher.terms) for search, hits in zip(batch, found, strict=True)]
+    return [_outcome(search, hits, searcher) for search, hits in zip(batch, found, strict=True)]
 
 
-def _outcome(search: _Search, hits: list[Hit], terms: Terms) -> Any:
+def _outcome(search: _Search, hits: list[Hit], searcher: Searcher) -> Any:
     try:
-        return search.finish(hits[: search.limit], terms)
+        return search.finish(hits[: search.limit], searcher)
     except Exception as error:
         return error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import unicodedata
 from collections.abc import Callable, Sequence
@@ -18,11 +19,11 @@ DEFAULT_HEAP_MB: Final = 256
 
 BM25_K1: Final = 1.2
 BM25_B: Final = 0.75
-DEFAULT_TITLE_BOOST: Final = 2.0
+DEFAULT_TITLE_BOOST: Final = 0.5
 """How much a match in the title counts beside one in title and text.
 
-Of boosts 1, 2, 4, 8 and of Anserini's and Lucene's default k1 and b, these found most pages by their names. Over long
-pages, as Wikipedia's, none finds more answers: their title is in each passage's text.
+A page is found by its name nearly as often as with 1 or 2, and the answers to questions far more often: with more, a
+page named after a question's smallest word wins (`Start signal` behind `who started Pixar`); see docs/results.md.
 """
 
 _KNOWN_WORDS: Final = 100_000
@@ -118,6 +119,8 @@ class Searcher:
         self._fields.put("title", number(title_boost))
         self._side_by_side = SideBySide(java, self._searcher, threads or os.cpu_count() or 1)
         self._terms_of_word: dict[str, list[str]] = {}
+        self._rarity_of_term: dict[str, float] = {}
+        self._term = java("org.apache.lucene.index.Term")
 
     @property
     def passages(self) -> int:
@@ -132,6 +135,16 @@ class Searcher:
         if unknown := list(dict.fromkeys(word for word in words if word not in self._terms_of_word)):
             self._terms_of_word.update(zip(unknown, self._analyzed(unknown), strict=True))
         return [term for word in words for term in self._terms_of_word[word]]
+
+    def rarity(self, term: str) -> float:
+        """What finding `term` in a passage says, as BM25 weighs it: from 0 in all passages to about the logarithm of
+        their number in none."""
+        if len(self._rarity_of_term) > _KNOWN_WORDS:
+            self._rarity_of_term.clear()
+        if term not in self._rarity_of_term:
+            having = self._reader.docFreq(self._term("contents", term))
+            self._rarity_of_term[term] = math.log1p((self.passages - having + 0.5) / (having + 0.5))
+        return self._rarity_of_term[term]
 
     def search(self, queries: Sequence[str], limit: int) -> list[list[Hit]]:
         """The best `limit` passages for each query, best first. No character of a query is an operator."""
