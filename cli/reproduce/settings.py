@@ -257,8 +257,7 @@ SETTINGS: Final[Mapping[str, Setting]] = {
     ),
 }
 """``full`` takes hours and gives figures; ``short`` takes minutes and shows that every step runs; ``real`` reads
-the real text that it is given and takes days; with ``--base`` the calls and the finetuning of round 1 were run, in an
-hour, but no evaluation to its end."""
+the real text that it is given and takes days; with ``--base`` it takes under three hours (docs/results.md)."""
 
 SHORT_NOTE: Final = "Setting short: it shows that the loop runs from end to end. Its figures mean nothing."
 

@@ -19,10 +19,10 @@ DEFAULT_HEAP_MB: Final = 256
 
 BM25_K1: Final = 1.2
 BM25_B: Final = 0.75
-DEFAULT_TITLE_BOOST: Final = 0.5
+DEFAULT_TITLE_BOOST: Final = 1.0
 """How much a match in the title counts beside one in title and text.
 
-A page is found by its name nearly as often as with 1 or 2, and the answers to questions far more often: with more, a
+A page is found by its name as often as with 2, and the answers to questions more often: with 2, a
 page named after a question's smallest word wins (`Start signal` behind `who started Pixar`); see docs/results.md.
 """
 

@@ -18,7 +18,7 @@ Rarity = Callable[[str], float]
 CANDIDATES: Final = 32
 """Hits among which the best page's best passage is looked for."""
 
-NEARLY_AS_HIGH: Final = 0.7
+NEARLY_AS_HIGH: Final = 0.8
 """The share of the first hit's score from which on another page may take its place."""
 
 # How a question asks, not what about. Anserini's English stop words leave these in, and a page with one of them in its
