@@ -22,8 +22,8 @@ BM25_B: Final = 0.75
 DEFAULT_TITLE_BOOST: Final = 1.0
 """How much a match in the title counts beside one in title and text.
 
-A page is found by its name as often as with 2, and the answers to questions more often: with 2, a
-page named after a question's smallest word wins (`Start signal` behind `who started Pixar`); see docs/results.md.
+A page is found by its name as often as with 2, and the answers to questions more often: with 2, a page named after a
+question's smallest word wins (`Start signal` behind `who started Pixar`); see docs/results.md.
 """
 
 _KNOWN_WORDS: Final = 100_000
