@@ -30,7 +30,7 @@ Serve(force_model=sys.argv[1], device="cpu", dtype="float32", host="127.0.0.1", 
 """
 _PROMPTS = [
     "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
-    "A train with 13 cars of 42 seats has",
+    "15% of 460 is",
 ]
 """What makes the model call the calculator and nothing else: another call could not be banned on such a server."""
 
