@@ -1,5 +1,6 @@
 """Real text for a base model: problems that come out right, exams that stay out, a corpus of the given size."""
 
+import asyncio
 import datetime as dt
 import json
 import random
@@ -18,11 +19,13 @@ from tokenizers import Tokenizer
 
 from language_model.token_file import Tokens
 from services.calculator.engine import calculate
+from tests.training_jobs.servers import tool_services
 from training_jobs.corpora.base.drawing import CorpusText, Heading
 from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.again import with_parts_again
 from training_jobs.corpora.real_text.days import any_day, beside, filled, of_day
 from training_jobs.corpora.real_text.facts_part import facts
+from training_jobs.corpora.real_text.further import LANGUAGES, write_further
 from training_jobs.corpora.real_text.generated_part import (
     asked_days,
     asked_foreign,
@@ -37,6 +40,7 @@ from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, cut, made, solved, stepped, taught
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
 from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN, TAUGHT, write_teaching
+from training_jobs.errors import StageError
 from training_jobs.pretrain.rows import LATE
 from training_jobs.records import Document, Plain, records_in
 
@@ -451,3 +455,34 @@ def test_parts_of_a_text_are_read_again_behind_it() -> None:
     assert 0 < runs <= 3
     assert 3 * 4 <= len(again) <= 3 * 40
     assert with_parts_again(random.Random(0), []) == []
+
+
+def test_further_questions_are_over_paragraphs_foreign_ones_and_what_a_search_answers(tmp_path: Path) -> None:
+    write_squad(tmp_path)
+    for folder in ("webquestions_trainmodel/main", "opentriviaqa/categories", "xquad"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "webquestions_trainmodel/main/trainmodel.json").write_text(
+        json.dumps(
+            [{"qText": "who owned it?", "answers": ["Miss Ada", "Ada"]}, {"qText": "where?", "answers": ["sea"]}]
+        )
+    )
+    for language, question in {"en": "What colour was it?"}.items() | dict.fromkeys(LANGUAGES, "Y?").items():
+        asked = {"id": "1", "question": question, "answers": [{"text": "red"}]}
+        paragraph = {"context": "Ada owned a kite. It was red and had a tail.", "qas": [asked]}
+        found = {"data": [{"paragraphs": [paragraph]}]}
+        (tmp_path / f"xquad/xquad.{language}.json").write_text(json.dumps(found))
+
+    with tool_services(search=lambda query: "Sea > The kite was owned by Ada. It was red.") as registry:
+        asyncio.run(write_further(tmp_path, Exams(ids=["1a"]), 9, 1, tmp_path / "out", registry))
+    read = records_in(tmp_path / "out/reading.jsonl", Plain)
+    assert ["red" in text for (text,) in (one.segments for one in read)] == [True]
+    foreign, searched = (
+        [one.text for one in records_in(tmp_path / f"out/further/corpus/{tool}.jsonl", Document)]
+        for tool in ("MT", "WikiSearch")
+    )
+    assert len(foreign) == len(LANGUAGES)
+    assert all("red" in text.partition("Y?")[2] for text in foreign), "the answer is English, and the last"
+    assert len(searched) == 2, "the sea is in the title alone; what LAMA asks is left out"
+    assert any("Who owned it?" in text and "Miss" not in text for text in searched)
+    with pytest.raises(StageError, match="WikiSearch"):
+        asyncio.run(write_further(tmp_path, Exams(), 9, 1, tmp_path / "other", registry))

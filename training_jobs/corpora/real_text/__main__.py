@@ -13,6 +13,7 @@ seed and the same files give the same bytes.
 from __future__ import annotations
 
 import argparse
+import asyncio
 import json
 import random
 import re
@@ -38,11 +39,13 @@ from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabul
 from training_jobs.corpora.real_text import generated_part
 from training_jobs.corpora.real_text.again import with_parts_again
 from training_jobs.corpora.real_text.facts_part import facts
+from training_jobs.corpora.real_text.further import write_further
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, cut
 from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, school_problems
 from training_jobs.corpora.real_text.teaching import write_teaching
+from training_jobs.errors import StageError
 from training_jobs.pretrain.rows import LATE, write_manifest
 from training_jobs.pretrain.tokenizer import END_OF_TEXT, save_tokenizer, train_tokenizer
 from training_jobs.records import Document
@@ -309,21 +312,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--teach", type=int, default=3_000, help="texts of a tool in each round of teaching (%(default)s)"
     )
+    parser.add_argument(
+        "--further",
+        type=int,
+        default=0,
+        help="questions to finetune a Toolformer further on; asks the search service (0)",
+    )
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
     options = parser.parse_args(arguments)
-    if options.teach < 0:
-        parser.error(f"--teach must be at least 0, not {options.teach}")
+    for name in ("teach", "further"):
+        if getattr(options, name) < 0:
+            parser.error(f"--{name} must be at least 0, not {getattr(options, name)}")
     try:
         sources = unpacked(options.sources, options.out / "sources"), Exams.read(options.exams), options.pairs
         folder, exams, pairs = sources
         held_out = Corpus(folder, Part(exams, held_out=True), pairs, options.seed)
         write_teaching(held_out.documents, options.teach, options.out)
+        if options.further:
+            asyncio.run(write_further(folder, exams, options.further, options.seed, options.out, ToolRegistry.load()))
         if options.tokens:
             tokens, known = options.tokens * 1e6, options.vocabulary_of
             vocabulary = _of_model(known) if known else options.vocabulary
             manifest = make(*sources, options.out, tokens=tokens, vocabulary=vocabulary, seed=options.seed)
             print(json.dumps(manifest, indent=2))
-    except OSError as trouble:
+    except (OSError, StageError) as trouble:
         parser.exit(1, f"{parser.prog}: {trouble}\n")
 
 

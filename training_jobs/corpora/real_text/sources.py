@@ -41,7 +41,7 @@ _LONGEST_SENTENCE: Final = 400
 _ASKED: Final = ("{q} {a}", "{q} {a}.", "Question: {q}\nAnswer: {a}", "Q: {q} A: {a}", "{q}\n{a}")
 _NOT_ALONE: Final = frozenset({"qamr", "selqa", "fairytales"})
 """Sources whose questions mean nothing without their text, or have sentences as answers."""
-_ASKED_ALONE: Final = (
+ASKED_ALONE: Final = (
     *_ASKED, "{q} {a}.", "{q} {a}.", "{q} The answer is {a}.", "{q} It is {a}.", "Answer this question: {q} {a}.",
     "I have a question: {q} Answer: {a}.", "Please answer: {q} The answer is {a}.",
 )  # fmt: skip
@@ -149,7 +149,7 @@ def questions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     alone = (passage for passage in passages(folder, part) if passage.source not in _NOT_ALONE)
     asked += [pair for passage in alone for pair in passage.asked]
     for question, answer in rng.sample(asked, len(asked)):
-        form = rng.choice(_ASKED_ALONE)
+        form = rng.choice(ASKED_ALONE)
         yield form.format(q=question, a=answer.rstrip("."))
 
 

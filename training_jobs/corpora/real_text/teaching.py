@@ -61,15 +61,19 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
         drawn = [list(islice(sources[source], ROUNDS * round(share * texts))) for source, share in shares.items()]
         for round_ in range(ROUNDS):
             folder = RunFolder(out / f"round-{round_ + 1}")
-            _write(folder.target("corpus", tool), (one for of_source in drawn for one in of_source[round_::ROUNDS]))
+            write_records(
+                folder.target("corpus", tool), (one for of_source in drawn for one in of_source[round_::ROUNDS])
+            )
     # A source may have few texts that no base model reads: half of them are for each.
     prose = [list(islice(sources[source], 2 * texts)) for source in _PROSE]
     plain = [one for of_source in prose for one in of_source[::2][: texts // 2]]
     plain += islice(sources[_EVERYDAY], _EVERYDAY_SHARE * texts)
     beginnings = {one.id: _beginning(one.text) for one in plain}
     trained = set(beginnings.values())  # some texts have one sentence, and stand there twice
-    _write(out / PLAIN, (Plain(name, (text,)) for name, text in beginnings.items()))
-    _write(out / HELD_OUT, (one for of_source in prose for one in of_source[1::2][:texts] if one.text not in trained))
+    write_records(out / PLAIN, (Plain(name, (text,)) for name, text in beginnings.items()))
+    write_records(
+        out / HELD_OUT, (one for of_source in prose for one in of_source[1::2][:texts] if one.text not in trained)
+    )
 
 
 def _beginning(text: str) -> str:
@@ -80,5 +84,6 @@ def _beginning(text: str) -> str:
     return found
 
 
-def _write(path: Path, records: Iterable[Record]) -> None:
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a line for each record; the file is whole or not there."""
     write_whole(path, "".join(record.to_line() for record in records))

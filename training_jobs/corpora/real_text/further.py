@@ -1,0 +1,146 @@
+"""Questions to finetune a Toolformer further on, whatever its base has read of them:
+
+OUT/reading.jsonl                      English questions over paragraphs: texts without calls, beside C*
+OUT/further/corpus/WikiSearch.jsonl    questions whose own search says the answer
+OUT/further/corpus/MT.jsonl            foreign questions over English paragraphs, answered in English
+
+Only texts are chosen here: which calls they get, and which of these help, is the model's and the filter's to say.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Final
+
+from toolformer.tool_client import ToolClient
+from toolformer.tools import ToolRegistry
+from training_jobs.corpora.real_text.overlap import Exams, Part
+from training_jobs.corpora.real_text.sources import ASKED_ALONE, SENTENCE, passages, trivia_questions
+from training_jobs.corpora.real_text.teaching import write_records
+from training_jobs.execute.asking import ExecuteSettings, Question, ask_each, check_services
+from training_jobs.records import Document, Plain, says
+from training_jobs.run_folder import RunFolder
+
+READING: Final = "reading.jsonl"
+_SEARCH: Final = "WikiSearch"
+_OVER: Final = (
+    "{c} {q} {a}.", "{c} Question: {q} Answer: {a}.", "Read this: {c} Now answer in English: {q} {a}.",
+    "Answer a question about this paragraph: {c} Question: {q} {a}.", "{c} Answer this question in English: {q} {a}.",
+    "Paragraph: {c} Question: {q} The answer is {a}.",
+)  # fmt: skip
+LANGUAGES: Final = ("es", "de", "hi", "vi", "zh", "ar", "ru")
+_LONGEST_ANSWER: Final = 60
+_LONGEST_FOREIGN: Final = 900
+"""Bytes of such a text: a letter of another script may be three tokens, and the tool's prompt must fit before it."""
+_WHOLE_SHARE: Final = 0.5
+"""Of the paragraphs, those that stay whole; of the others are left the sentence with the answer and some beside it."""
+_ONE_MORE: Final = 0.6
+_SHORT_SHARE: Final = 0.28
+"""Of English questions, those over one sentence (QAMR), of which there are most."""
+_MEANT_ALONE: Final = ("squad", "tydi")
+"""Sources whose questions mean something without their paragraph."""
+_AT_ONCE: Final = 500
+
+
+async def write_further(sources: Path, exams: Exams, texts: int, seed: int, out: Path, registry: ToolRegistry) -> None:
+    """Write the files in ``out``, up to ``texts`` lines each; the running search service is asked.
+
+    Raises:
+        OSError: if a source is not there.
+        StageError: if the service is not there, or does not answer a question.
+    """
+    rng, folder = random.Random(seed), RunFolder(out / "further")
+    foreign = islice(_foreign(sources, exams, rng), texts)
+    write_records(folder.target("corpus", "MT"), _documents("over", foreign))
+    read = islice(_over_paragraphs(sources, exams, rng), texts)
+    write_records(out / READING, (Plain(f"reading/{number}", (text,)) for number, text in enumerate(read)))
+    write_records(folder.target("corpus", "MT"), _documents("over", islice(_foreign(sources, exams, rng), texts)))
+    write_records(
+        folder.target("corpus", _SEARCH), _documents("found", await _found(sources, exams, texts, rng, registry))
+    )
+
+
+def _over_paragraphs(sources: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """Paragraphs with a question and its answer."""
+    asked: dict[bool, list[tuple[str, str, str]]] = {True: [], False: []}
+    for passage in passages(sources, Part(exams)):
+        for question, answer in passage.asked:
+            if answer in passage.text and len(answer) < _LONGEST_ANSWER:
+                asked[passage.source == "qamr"].append((passage.text, question, answer))
+    for one in asked.values():
+        rng.shuffle(one)
+    while asked[True] or asked[False]:
+        short = rng.random() < _SHORT_SHARE
+        of_kind = asked[short] or asked[not short]
+        yield _over(*of_kind.pop(), rng)
+
+
+def _foreign(sources: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
+    """XQuAD's foreign questions over its English paragraphs, without those that LAMA has."""
+    english = {
+        name: (text, answer)
+        for name, text, question, answer in _xquad(sources, "en")
+        if name not in exams.ids and not exams.overlaps(question, 3) and len(answer) < _LONGEST_ANSWER
+    }
+    asked = [
+        (*english[name], question)
+        for language in LANGUAGES
+        for name, _, question, _ in _xquad(sources, language)
+        if name in english
+    ]
+    for text, answer, question in rng.sample(asked, len(asked)):
+        row = _over(text, question, answer, rng)
+        if len(row.encode()) < _LONGEST_FOREIGN:
+            yield row
+
+
+def _xquad(sources: Path, language: str) -> Iterator[tuple[str, str, str, str]]:
+    """Name, paragraph, question and answer in a language; the names are the same in all."""
+    found = json.loads((sources / f"xquad/xquad.{language}.json").read_text(encoding="utf-8"))
+    for paragraph in (one for article in found["data"] for one in article["paragraphs"]):
+        for asked in paragraph["qas"]:
+            yield asked["id"], paragraph["context"], asked["question"], asked["answers"][0]["text"]
+
+
+def _over(paragraph: str, question: str, answer: str, rng: random.Random) -> str:
+    """A text with ``paragraph``, or sentences of it, and ``question`` and ``answer`` behind it."""
+    sentences = SENTENCE.split(paragraph)
+    at = next((number for number, one in enumerate(sentences) if answer in one), None)
+    if at is not None and rng.random() >= _WHOLE_SHARE:
+        first, end = at, at + 1
+        while rng.random() < _ONE_MORE:
+            first, end = rng.choice(((max(0, first - 1), end), (first, end + 1)))
+        paragraph = " ".join(sentences[first:end])
+    return rng.choice(_OVER).format(c=paragraph, q=question, a=answer.rstrip("."))
+
+
+async def _found(sources: Path, exams: Exams, texts: int, rng: random.Random, registry: ToolRegistry) -> list[str]:
+    """Questions with an answer that the search service, asked the question itself, says."""
+    part = Part(exams)
+    asked = list(trivia_questions(sources, part))
+    for passage in passages(sources, part):
+        if passage.source in _MEANT_ALONE:
+            asked += [(question, (answer,)) for question, answer in passage.asked]
+    rng.shuffle(asked)
+    rows: list[str] = []
+    async with ToolClient(registry) as client:
+        await check_services(client, [_SEARCH])
+        for at in range(0, len(asked), _AT_ONCE):
+            some = asked[at : at + _AT_ONCE]
+            questions = [(_SEARCH, Question(question)) for question, _ in some]
+            outcomes = await ask_each(client, registry, questions, ExecuteSettings())
+            for (question, answers), said in zip(some, outcomes, strict=True):
+                shown = said.partition(" > ")[2] if isinstance(said, str) else ""
+                if answer := next((one for one in answers if says(shown, one)), None):
+                    rows.append(rng.choice(ASKED_ALONE).format(q=question, a=answer.rstrip(".")))
+            if len(rows) >= texts:
+                break
+    return rows[:texts]
+
+
+def _documents(kind: str, texts: Iterable[str]) -> Iterator[Document]:
+    return (Document(f"{kind}/{number}", text, source=kind) for number, text in enumerate(texts))
