@@ -25,7 +25,7 @@ from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.again import with_parts_again
 from training_jobs.corpora.real_text.days import any_day, beside, filled, of_day
 from training_jobs.corpora.real_text.facts_part import facts
-from training_jobs.corpora.real_text.further import LANGUAGES, write_further
+from training_jobs.corpora.real_text.further import write_further
 from training_jobs.corpora.real_text.generated_part import (
     asked_days,
     asked_foreign,
@@ -457,31 +457,21 @@ def test_parts_of_a_text_are_read_again_behind_it() -> None:
     assert with_parts_again(random.Random(0), []) == []
 
 
-def test_further_questions_are_over_paragraphs_foreign_ones_and_what_a_search_answers(tmp_path: Path) -> None:
+def test_further_questions_are_over_paragraphs_and_what_a_search_answers(tmp_path: Path) -> None:
     write_squad(tmp_path)
-    for folder in ("webquestions_trainmodel/main", "opentriviaqa/categories", "xquad"):
+    for folder in ("webquestions_trainmodel/main", "opentriviaqa/categories"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "webquestions_trainmodel/main/trainmodel.json").write_text(
         json.dumps(
             [{"qText": "who owned it?", "answers": ["Miss Ada", "Ada"]}, {"qText": "where?", "answers": ["sea"]}]
         )
     )
-    for language, question in {"en": "What colour was it?"}.items() | dict.fromkeys(LANGUAGES, "Y?").items():
-        asked = {"id": "1", "question": question, "answers": [{"text": "red"}]}
-        paragraph = {"context": "Ada owned a kite. It was red and had a tail.", "qas": [asked]}
-        found = {"data": [{"paragraphs": [paragraph]}]}
-        (tmp_path / f"xquad/xquad.{language}.json").write_text(json.dumps(found))
-
     with tool_services(search=lambda query: "Sea > The kite was owned by Ada. It was red.") as registry:
         asyncio.run(write_further(tmp_path, Exams(ids=["1a"]), 9, 1, tmp_path / "out", registry))
     read = records_in(tmp_path / "out/reading.jsonl", Plain)
     assert ["red" in text for (text,) in (one.segments for one in read)] == [True]
-    foreign, searched = (
-        [one.text for one in records_in(tmp_path / f"out/further/corpus/{tool}.jsonl", Document)]
-        for tool in ("MT", "WikiSearch")
-    )
-    assert len(foreign) == len(LANGUAGES)
-    assert all("red" in text.partition("Y?")[2] for text in foreign), "the answer is English, and the last"
+    found = records_in(tmp_path / "out/further/corpus/WikiSearch.jsonl", Document)
+    searched = [one.text for one in found]
     assert len(searched) == 2, "the sea is in the title alone; what LAMA asks is left out"
     assert any("Who owned it?" in text and "Miss" not in text for text in searched)
     with pytest.raises(StageError, match="WikiSearch"):

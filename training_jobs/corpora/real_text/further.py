@@ -2,16 +2,14 @@
 
 OUT/reading.jsonl                      English questions over paragraphs: texts without calls, beside C*
 OUT/further/corpus/WikiSearch.jsonl    questions whose own search says the answer
-OUT/further/corpus/MT.jsonl            foreign questions over English paragraphs, answered in English
 
 Only texts are chosen here: which calls they get, and which of these help, is the model's and the filter's to say.
 """
 
 from __future__ import annotations
 
-import json
 import random
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -32,15 +30,12 @@ _OVER: Final = (
     "Answer a question about this paragraph: {c} Question: {q} {a}.", "{c} Answer this question in English: {q} {a}.",
     "Paragraph: {c} Question: {q} The answer is {a}.",
 )  # fmt: skip
-LANGUAGES: Final = ("es", "de", "hi", "vi", "zh", "ar", "ru")
 _LONGEST_ANSWER: Final = 60
-_LONGEST_FOREIGN: Final = 900
-"""Bytes of such a text: a letter of another script may be three tokens, and the tool's prompt must fit before it."""
 _WHOLE_SHARE: Final = 0.5
 """Of the paragraphs, those that stay whole; of the others are left the sentence with the answer and some beside it."""
 _ONE_MORE: Final = 0.6
 _SHORT_SHARE: Final = 0.28
-"""Of English questions, those over one sentence (QAMR), of which there are most."""
+"""Of the questions, those over one sentence (QAMR), of which there are most."""
 _MEANT_ALONE: Final = ("squad", "tydi")
 """Sources whose questions mean something without their paragraph."""
 _AT_ONCE: Final = 500
@@ -54,14 +49,11 @@ async def write_further(sources: Path, exams: Exams, texts: int, seed: int, out:
         StageError: if the service is not there, or does not answer a question.
     """
     rng, folder = random.Random(seed), RunFolder(out / "further")
-    foreign = islice(_foreign(sources, exams, rng), texts)
-    write_records(folder.target("corpus", "MT"), _documents("over", foreign))
+    found = await _found(sources, exams, texts, rng, registry)
+    rows = (Document(f"found/{number}", text, source="found") for number, text in enumerate(found))
+    write_records(folder.target("corpus", _SEARCH), rows)
     read = islice(_over_paragraphs(sources, exams, rng), texts)
     write_records(out / READING, (Plain(f"reading/{number}", (text,)) for number, text in enumerate(read)))
-    write_records(folder.target("corpus", "MT"), _documents("over", islice(_foreign(sources, exams, rng), texts)))
-    write_records(
-        folder.target("corpus", _SEARCH), _documents("found", await _found(sources, exams, texts, rng, registry))
-    )
 
 
 def _over_paragraphs(sources: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
@@ -77,33 +69,6 @@ def _over_paragraphs(sources: Path, exams: Exams, rng: random.Random) -> Iterato
         short = rng.random() < _SHORT_SHARE
         of_kind = asked[short] or asked[not short]
         yield _over(*of_kind.pop(), rng)
-
-
-def _foreign(sources: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
-    """XQuAD's foreign questions over its English paragraphs, without those that LAMA has."""
-    english = {
-        name: (text, answer)
-        for name, text, question, answer in _xquad(sources, "en")
-        if name not in exams.ids and not exams.overlaps(question, 3) and len(answer) < _LONGEST_ANSWER
-    }
-    asked = [
-        (*english[name], question)
-        for language in LANGUAGES
-        for name, _, question, _ in _xquad(sources, language)
-        if name in english
-    ]
-    for text, answer, question in rng.sample(asked, len(asked)):
-        row = _over(text, question, answer, rng)
-        if len(row.encode()) < _LONGEST_FOREIGN:
-            yield row
-
-
-def _xquad(sources: Path, language: str) -> Iterator[tuple[str, str, str, str]]:
-    """Name, paragraph, question and answer in a language; the names are the same in all."""
-    found = json.loads((sources / f"xquad/xquad.{language}.json").read_text(encoding="utf-8"))
-    for paragraph in (one for article in found["data"] for one in article["paragraphs"]):
-        for asked in paragraph["qas"]:
-            yield asked["id"], paragraph["context"], asked["question"], asked["answers"][0]["text"]
 
 
 def _over(paragraph: str, question: str, answer: str, rng: random.Random) -> str:
@@ -140,7 +105,3 @@ async def _found(sources: Path, exams: Exams, texts: int, rng: random.Random, re
             if len(rows) >= texts:
                 break
     return rows[:texts]
-
-
-def _documents(kind: str, texts: Iterable[str]) -> Iterator[Document]:
-    return (Document(f"{kind}/{number}", text, source=kind) for number, text in enumerate(texts))
