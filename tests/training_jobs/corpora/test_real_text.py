@@ -25,7 +25,7 @@ from training_jobs.corpora.real_text import __main__ as corpus
 from training_jobs.corpora.real_text.again import with_parts_again
 from training_jobs.corpora.real_text.days import any_day, beside, filled, of_day
 from training_jobs.corpora.real_text.facts_part import facts
-from training_jobs.corpora.real_text.further import write_further
+from training_jobs.corpora.real_text.further import add_further
 from training_jobs.corpora.real_text.generated_part import (
     asked_days,
     asked_foreign,
@@ -466,13 +466,19 @@ def test_further_questions_are_over_paragraphs_and_what_a_search_answers(tmp_pat
             [{"qText": "who owned it?", "answers": ["Miss Ada", "Ada"]}, {"qText": "where?", "answers": ["sea"]}]
         )
     )
+    documents = {"everyday": [Document("everyday/0", "It is late.")]}
+    write_teaching(lambda source: iter(documents.get(source, ())), 1, tmp_path)
     with tool_services(search=lambda query: "Sea > The kite was owned by Ada. It was red.") as registry:
-        asyncio.run(write_further(tmp_path, Exams(ids=["1a"]), 9, 1, tmp_path / "out", registry))
-    read = records_in(tmp_path / "out/reading.jsonl", Plain)
-    assert ["red" in text for (text,) in (one.segments for one in read)] == [True]
-    found = records_in(tmp_path / "out/further/corpus/WikiSearch.jsonl", Document)
-    searched = [one.text for one in found]
-    assert len(searched) == 2, "the sea is in the title alone; what LAMA asks is left out"
-    assert any("Who owned it?" in text and "Miss" not in text for text in searched)
+        asyncio.run(add_further(tmp_path, Exams(ids=["1a"]), 9, 1, tmp_path, registry))
+    late, read = (text for one in records_in(tmp_path / PLAIN, Plain) for text in one.segments)
+    assert late == "It is late."
+    assert "It was red" in read
+    assert "What colour was it?" in read
+    assert "red" in read.partition("?")[2]
+    rounds = [list(records_in(tmp_path / f"round-{at}/corpus/WikiSearch.jsonl", Document)) for at in (1, 2)]
+    assert [len(of_round) for of_round in rounds] == [1, 1], "the sea is in the title alone; what LAMA asks is left out"
+    owned = next(one.text for of_round in rounds for one in of_round if "Who owned it?" in one.text)
+    assert "Ada" in owned
+    assert "Miss" not in owned
     with pytest.raises(StageError, match="WikiSearch"):
-        asyncio.run(write_further(tmp_path, Exams(), 9, 1, tmp_path / "other", registry))
+        asyncio.run(add_further(tmp_path, Exams(), 9, 1, tmp_path, registry))

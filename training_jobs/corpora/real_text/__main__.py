@@ -39,7 +39,7 @@ from training_jobs.corpora.base.row_encoder import RowEncoder, texts_for_vocabul
 from training_jobs.corpora.real_text import generated_part
 from training_jobs.corpora.real_text.again import with_parts_again
 from training_jobs.corpora.real_text.facts_part import facts
-from training_jobs.corpora.real_text.further import write_further
+from training_jobs.corpora.real_text.further import add_further
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, cut
@@ -316,7 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--further",
         type=int,
         default=0,
-        help="questions to finetune a Toolformer further on; asks the search service (0)",
+        help="as many questions that the running search service answers, and over paragraphs (0)",
     )
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
     options = parser.parse_args(arguments)
@@ -329,7 +329,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         held_out = Corpus(folder, Part(exams, held_out=True), pairs, options.seed)
         write_teaching(held_out.documents, options.teach, options.out)
         if options.further:
-            asyncio.run(write_further(folder, exams, options.further, options.seed, options.out, ToolRegistry.load()))
+            asyncio.run(add_further(folder, exams, options.further, options.seed, options.out, ToolRegistry.load()))
         if options.tokens:
             tokens, known = options.tokens * 1e6, options.vocabulary_of
             vocabulary = _of_model(known) if known else options.vocabulary

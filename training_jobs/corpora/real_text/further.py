@@ -1,7 +1,5 @@
-"""Questions to finetune a Toolformer further on, whatever its base has read of them:
-
-OUT/reading.jsonl                      English questions over paragraphs: texts without calls, beside C*
-OUT/further/corpus/WikiSearch.jsonl    questions whose own search says the answer
+"""More to teach on, whatever a base model has read of it: questions whose own search says the answer, a half for each
+round, and questions over paragraphs, as texts without calls.
 
 Only texts are chosen here: which calls they get, and which of these help, is the model's and the filter's to say.
 """
@@ -18,12 +16,11 @@ from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.real_text.overlap import Exams, Part
 from training_jobs.corpora.real_text.sources import ASKED_ALONE, SENTENCE, passages, trivia_questions
-from training_jobs.corpora.real_text.teaching import write_records
+from training_jobs.corpora.real_text.teaching import PLAIN, ROUNDS, write_records
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_each, check_services
-from training_jobs.records import Document, Plain, says
+from training_jobs.records import Document, Plain, records_in, says
 from training_jobs.run_folder import RunFolder
 
-READING: Final = "reading.jsonl"
 _SEARCH: Final = "WikiSearch"
 _OVER: Final = (
     "{c} {q} {a}.", "{c} Question: {q} Answer: {a}.", "Read this: {c} Now answer in English: {q} {a}.",
@@ -41,19 +38,24 @@ _MEANT_ALONE: Final = ("squad", "tydi")
 _AT_ONCE: Final = 500
 
 
-async def write_further(sources: Path, exams: Exams, texts: int, seed: int, out: Path, registry: ToolRegistry) -> None:
-    """Write the files in ``out``, up to ``texts`` lines each; the running search service is asked.
+async def add_further(sources: Path, exams: Exams, texts: int, seed: int, out: Path, registry: ToolRegistry) -> None:
+    """Add up to ``texts`` of each kind to what `write_teaching` wrote in ``out``; the running search service is asked.
 
     Raises:
         OSError: if a source is not there.
         StageError: if the service is not there, or does not answer a question.
     """
-    rng, folder = random.Random(seed), RunFolder(out / "further")
+    rng = random.Random(seed)
     found = await _found(sources, exams, texts, rng, registry)
-    rows = (Document(f"found/{number}", text, source="found") for number, text in enumerate(found))
-    write_records(folder.target("corpus", _SEARCH), rows)
-    read = islice(_over_paragraphs(sources, exams, rng), texts)
-    write_records(out / READING, (Plain(f"reading/{number}", (text,)) for number, text in enumerate(read)))
+    for round_ in range(ROUNDS):
+        path = RunFolder(out / f"round-{round_ + 1}").file("corpus", _SEARCH)
+        numbered = list(enumerate(found))[round_::ROUNDS]
+        more = [Document(f"found/{number}", text, source="found") for number, text in numbered]
+        write_records(path, [*records_in(path, Document), *more])
+    read = [
+        Plain(f"read/{at}", (text,)) for at, text in enumerate(islice(_over_paragraphs(sources, exams, rng), texts))
+    ]
+    write_records(out / PLAIN, [*records_in(out / PLAIN, Plain), *read])
 
 
 def _over_paragraphs(sources: Path, exams: Exams, rng: random.Random) -> Iterator[str]:
