@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -10,7 +10,7 @@ from typing import IO, Self
 
 from training_jobs.evaluate.example import Example, SuiteError
 from training_jobs.records import R, Record, RecordError
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import write_records
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,8 +132,3 @@ def read_records(path: Path, kind: type[R]) -> list[R]:
         return [kind.from_line(line, f"{path}:{number}") for number, line in enumerate(lines, start=1)]
     except RecordError as error:
         raise SuiteError(f"{error}; give --restart, or remove the file") from error
-
-
-def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write the file anew, whole or not at all."""
-    write_whole(path, "".join(record.to_line() for record in records))

@@ -15,11 +15,12 @@ from demo_world.splits import stable_hash
 from demo_world.suites import held_out_texts
 from language_model.bulk.interface import BulkModel
 from language_model.tokenizer import ByteLevelTokenizer
-from training_jobs.evaluate.answers import read_records, write_records
+from training_jobs.evaluate.answers import read_records
 from training_jobs.evaluate.perplexity import TextLoss, text_losses
 from training_jobs.evaluate.readers.plain_texts import PlainText, read_ccnet, read_wikitext
 from training_jobs.evaluate.suites import TEXTS, find_files
 from training_jobs.records import Record
+from training_jobs.runner.parts import write_records
 from training_jobs.runner.progress import StageProgress
 
 CCNET_TEXTS: Final = 10_000

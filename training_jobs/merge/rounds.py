@@ -12,16 +12,15 @@ them; they make a run a later round.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from toolformer.api_call import Tokenizer
 from toolformer.tools import ToolRegistry
 from training_jobs.merge.earlier import Earlier
 from training_jobs.merge.writing import DOCUMENTS
-from training_jobs.records import Document, Record
+from training_jobs.records import Document
 from training_jobs.run_folder import WITH_CALLS, RunFolder
-from training_jobs.runner.parts import write_whole
+from training_jobs.runner.parts import write_records
 
 
 def earlier_texts(folder: RunFolder) -> Earlier | None:
@@ -47,12 +46,8 @@ def begin_round(folder: RunFolder, merged: Path, tokenizer: Tokenizer, registry:
     ]
     for tool in registry:
         asked = [document for document in documents if document.date is not None or not tool.depends_on_date]
-        _write(folder.target("corpus", tool.name), asked)
+        write_records(folder.target("corpus", tool.name), asked)
     folder.earlier.mkdir(parents=True, exist_ok=True)
-    _write(folder.earlier / DOCUMENTS, [earlier.document(id_) for id_ in sorted(earlier.texts)])
-    _write(folder.earlier / WITH_CALLS, [earlier.texts[id_] for id_ in sorted(earlier.texts)])
+    write_records(folder.earlier / DOCUMENTS, [earlier.document(id_) for id_ in sorted(earlier.texts)])
+    write_records(folder.earlier / WITH_CALLS, [earlier.texts[id_] for id_ in sorted(earlier.texts)])
     return len(documents)
-
-
-def _write(path: Path, records: Sequence[Record]) -> None:
-    write_whole(path, "".join(record.to_line() for record in records).encode("utf-8"))

@@ -14,13 +14,14 @@ import hashlib
 import json
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from toolformer.model_files.digests import file_digest
 from toolformer.model_files.whole import whole
 from training_jobs.errors import StageError
+from training_jobs.records import Record
 from training_jobs.runner.chunks import marker_of
 
 _PART: Final = re.compile(r"(\d{8})\.([0-9a-f]{32})\.jsonl")
@@ -36,6 +37,11 @@ def write_whole(path: Path, data: bytes | str) -> None:
     """
     with _writing(path) as partial:
         partial.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def write_records(path: Path, records: Iterable[Record]) -> None:
+    """Write a line for each record as :func:`write_whole` does."""
+    write_whole(path, "".join(record.to_line() for record in records))
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:

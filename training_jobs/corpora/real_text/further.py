@@ -15,11 +15,12 @@ from typing import Final
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.real_text.overlap import Exams, Part
-from training_jobs.corpora.real_text.sources import ASKED_ALONE, SENTENCE, passages, trivia_questions
-from training_jobs.corpora.real_text.teaching import PLAIN, ROUNDS, write_records
+from training_jobs.corpora.real_text.sources import ASKED_ALONE, SENTENCE, passages, questions_alone
+from training_jobs.corpora.real_text.teaching import PLAIN, ROUNDS
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_each, check_services
 from training_jobs.records import Document, Plain, records_in, says
 from training_jobs.run_folder import RunFolder
+from training_jobs.runner.parts import write_records
 
 _SEARCH: Final = "WikiSearch"
 _OVER: Final = (
@@ -33,8 +34,6 @@ _WHOLE_SHARE: Final = 0.5
 _ONE_MORE: Final = 0.6
 _SHORT_SHARE: Final = 0.28
 """Of the questions, those over one sentence (QAMR), of which there are most."""
-_MEANT_ALONE: Final = ("squad", "tydi")
-"""Sources whose questions mean something without their paragraph."""
 _AT_ONCE: Final = 500
 
 
@@ -87,11 +86,7 @@ def _over(paragraph: str, question: str, answer: str, rng: random.Random) -> str
 
 async def _found(sources: Path, exams: Exams, texts: int, rng: random.Random, registry: ToolRegistry) -> list[str]:
     """Questions with an answer that the search service, asked the question itself, says."""
-    part = Part(exams)
-    asked = list(trivia_questions(sources, part))
-    for passage in passages(sources, part):
-        if passage.source in _MEANT_ALONE:
-            asked += [(question, (answer,)) for question, answer in passage.asked]
+    asked = questions_alone(sources, Part(exams))
     rng.shuffle(asked)
     rows: list[str] = []
     async with ToolClient(registry) as client:

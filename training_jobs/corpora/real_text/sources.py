@@ -145,12 +145,17 @@ def answering_sentences(folder: Path, part: Part) -> Iterator[tuple[str, str, st
 
 def questions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Each question of `reading` and `trivia` alone, with its answer; for the teaching."""
-    asked = [(question, answers[0]) for question, answers in trivia_questions(folder, part)]
-    alone = (passage for passage in passages(folder, part) if passage.source not in _NOT_ALONE)
-    asked += [pair for passage in alone for pair in passage.asked]
-    for question, answer in rng.sample(asked, len(asked)):
+    asked = questions_alone(folder, part)
+    for question, answers in rng.sample(asked, len(asked)):
         form = rng.choice(ASKED_ALONE)
-        yield form.format(q=question, a=answer.rstrip("."))
+        yield form.format(q=question, a=answers[0].rstrip("."))
+
+
+def questions_alone(folder: Path, part: Part) -> list[tuple[str, Sequence[str]]]:
+    """The questions that mean something without a text, with their right answers, the usual one first."""
+    alone = (passage for passage in passages(folder, part) if passage.source not in _NOT_ALONE)
+    asked = [(question, (answer,)) for passage in alone for question, answer in passage.asked]
+    return [*trivia_questions(folder, part), *asked]
 
 
 def trivia(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:

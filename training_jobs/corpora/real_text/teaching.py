@@ -9,15 +9,15 @@ OUT/held-out.jsonl                  prose to measure perplexity and copying on
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from toolformer.model_files.whole import write_whole
 from training_jobs.corpora.real_text.sources import SENTENCE
-from training_jobs.records import Document, Plain, Record
+from training_jobs.records import Document, Plain
 from training_jobs.run_folder import RunFolder
+from training_jobs.runner.parts import write_records
 
 HELD_OUT: Final = "held-out.jsonl"
 PLAIN: Final = "plain.jsonl"
@@ -82,8 +82,3 @@ def _beginning(text: str) -> str:
     while len(found) < _PLAIN_CHARACTERS and (more := next(sentences, "")):
         found += f" {more}"
     return found
-
-
-def write_records(path: Path, records: Iterable[Record]) -> None:
-    """Write a line for each record; the file is whole or not there."""
-    write_whole(path, "".join(record.to_line() for record in records))
