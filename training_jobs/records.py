@@ -126,6 +126,10 @@ WithoutResult = Literal["empty", "closed"]
 """What is before the text in a candidate's ``loss_call``: ``empty``, the paper's ``e(c, empty)``, which is written
 `` [name(input) -> ]``, or ``closed``, ``e(c)``, `` [name(input)]``."""
 
+CallsStand = Literal["first", "inside"]
+"""Where a call stands when what follows it is scored: ``first``, before the whole text, as in the paper, whose model
+has not seen calls inside of texts; or ``inside``, at its place, as a model that was finetuned on calls reads it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Candidate(Record):

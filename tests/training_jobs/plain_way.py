@@ -137,8 +137,10 @@ def losses(
     *,
     begin: Sequence[int],
     empty: str = " [{} -> ]",
+    inside: bool = False,
 ) -> tuple[float, float, float]:
-    """``L_i`` of no call, of the call with an empty result (written as in ``empty``), of the call with its result."""
+    """``L_i`` of no call, of the call with an empty result (written as in ``empty``), of the call with its result; the
+    call is before the text or, if ``inside``, at its place."""
     call = ApiCall(tool.name, input_)
     with_result = call_ids(call, tokenizer, quoted=tool.quoted, result=output, max_result_tokens=tool.max_result_tokens)
     # A call is encoded a segment at a time.
@@ -150,10 +152,12 @@ def losses(
     ids = tokenizer.encode(text)
     weights = [5 / 15, 4 / 15, 3 / 15, 2 / 15, 1 / 15]
 
-    def loss(prefix: Sequence[int]) -> float:
+    at = position if inside else 0
+
+    def loss(call: Sequence[int]) -> float:
         total = 0.0
         for j in range(position, min(position + 5, len(ids))):
-            context = [*begin, *prefix, *ids[:j]]
+            context = [*begin, *ids[:at], *call, *ids[at:j]]
             if begin or j:
                 total -= weights[j - position] * float(torch.log_softmax(model(context).double(), -1)[ids[j]])
         return total

@@ -19,7 +19,7 @@ from tests.training_jobs.calling_models import CALLS, QUOTED, calling_model, log
 from toolformer.tools import Tool, ToolRegistry
 from training_jobs.filter import Scorer, ScoreSettings, Thresholds, judge
 from training_jobs.filter.scorer import WEIGHTS
-from training_jobs.records import Annotated, Candidate, Document, WithoutResult
+from training_jobs.records import Annotated, CallsStand, Candidate, Document, WithoutResult
 
 ALPHABET = 'abé1 .,\n🙂本[]>-"()'
 
@@ -44,7 +44,8 @@ def some_candidates(rng: random.Random, text: str, tokenizer: ByteLevelTokenizer
 @pytest.mark.parametrize("vocabulary", VOCABULARIES)
 @pytest.mark.parametrize("bulk", [as_bulk, rows], ids=["batched", "rows"])
 @pytest.mark.parametrize(
-    ("begin_of_text", "without_result", "written"), [(True, "empty", " [{} -> ]"), (False, "closed", " [{}]")]
+    ("begin_of_text", "without_result", "written", "calls_stand"),
+    [(True, "empty", " [{} -> ]", "first"), (False, "closed", " [{}]", "first"), (True, "closed", " [{}]", "inside")],
 )
 def test_losses_equal_the_plain_way(
     vocabulary: Callable[[], ByteLevelTokenizer],
@@ -52,10 +53,11 @@ def test_losses_equal_the_plain_way(
     begin_of_text: bool,
     without_result: WithoutResult,
     written: str,
+    calls_stand: CallsStand,
 ) -> None:
     tokenizer = vocabulary()
     tools: dict[str, Tool] = {"A": CALLS, "B": QUOTED.model_copy(update={"name": "B"})}
-    registry, settings = ToolRegistry(tools.values()), ScoreSettings(begin_of_text, without_result)
+    registry, settings = ToolRegistry(tools.values()), ScoreSettings(begin_of_text, without_result, calls_stand)
     for seed in range(1 if vocabulary is gpt2_tokenizer else 2):
         rng = random.Random(seed)
         model = calling_model(tokenizer, seed)
@@ -79,13 +81,14 @@ def test_losses_equal_the_plain_way(
                     asked.output,
                     begin=[0] if begin_of_text else [],
                     empty=written,
+                    inside=calls_stand == "inside",
                 )
                 assert (got.loss_empty, got.loss_call, got.loss_result) == pytest.approx(want, abs=1e-4)
                 assert got.gain == pytest.approx(min(want[:2]) - want[2], abs=3e-4)
 
 
-def test_the_papers_second_loss_is_the_default() -> None:
-    assert ScoreSettings().without_result == "empty"
+def test_the_papers_losses_are_the_default() -> None:
+    assert ScoreSettings() == ScoreSettings(begin_of_text=True, without_result="empty", calls_stand="first")
 
 
 def test_the_weights_are_the_papers() -> None:

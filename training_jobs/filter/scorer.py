@@ -1,7 +1,8 @@
 """The three losses of every executed call, with as few tokens as it takes.
 
-A call is a *prefix* of the text, not put into it, so after another call every token of the text must be computed again:
-in all layers but the first its keys and values depend on what is before. What is saved is all else. Nothing is
+A call is a *prefix* of the text, not put into it (unless ``calls_stand`` is ``inside``), so after another call every
+token of the text must be computed again: in all layers but the first its keys and values depend on what is before. What
+is saved is all else. Nothing is
 computed behind the last token that a loss looks at, nor is more of the last layer, or of the vocabulary head, than that
 asks for. ``L_i(empty)`` of all positions, of all tools, comes from one pass over the document. Calls that are equal,
 with equal results, are one prefix with one pass for all their positions. Sequences of like length go together."""
@@ -19,7 +20,7 @@ from language_model.tokenizer import ByteLevelTokenizer
 from toolformer.api_call import ApiCall, MalformedCall, call_ids, empty_call_ids
 from toolformer.tools import ToolRegistry
 from training_jobs.filter.judging import gain
-from training_jobs.records import Annotated, Candidate, WithoutResult
+from training_jobs.records import Annotated, CallsStand, Candidate, WithoutResult
 from training_jobs.settings import setting
 
 WINDOW: Final = 5
@@ -48,8 +49,8 @@ EMPTY_RESULT: Final = "empty result"
 TOO_LONG: Final = "text too long for the model"
 
 _Ids = tuple[int, ...]
-_Prefix = tuple[str, _Ids]
-"""A text, and the ids of a call that is before it (none, for no call)."""
+_Sequence = tuple[str, _Ids, int]
+"""A text, the ids of a call (none, for no call), and the token of the text that the call stands before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ class ScoreSettings:
         "empty",
         "what a result is compared with besides no call at all: empty, the paper's [name(input) -> ], or closed, "
         "[name(input)]",
+    )
+    calls_stand: CallsStand = setting(
+        "first",
+        "where a call stands when what follows its place is scored: first, before the whole text, the paper's, or "
+        "inside, at its place, for a model that was finetuned on calls",
     )
 
 
@@ -106,8 +112,8 @@ class Scorer:
             done.append(dataclasses.replace(one, candidates=candidates))
         return done
 
-    def _plan(self, one: Annotated, candidate: Candidate, scored: _Sequences) -> Sequence[_Prefix] | str | None:
-        """The prefixes of ``L_i(empty)``, ``L_i(e(c, empty))`` and ``L_i(e(c, r))``, asked for; why not; or ``None``
+    def _plan(self, one: Annotated, candidate: Candidate, scored: _Sequences) -> Sequence[_Sequence] | str | None:
+        """The sequences of ``L_i(empty)``, ``L_i(e(c, empty))`` and ``L_i(e(c, r))``, asked for; why not; or ``None``
         where there is nothing to score."""
         if candidate.output is None:
             return None
@@ -126,12 +132,13 @@ class Scorer:
             return EMPTY_RESULT
         form = empty_call_ids if self._settings.without_result == "empty" else call_ids
         without = form(call, self._tokenizer, quoted=tool.quoted)
-        prefixes: list[_Prefix] = [(text, ()), (text, tuple(without)), (text, tuple(with_result))]
-        if not all(scored.fits(prefix, candidate.position) for prefix in prefixes):
+        at = candidate.position if self._settings.calls_stand == "inside" else 0
+        sequences: list[_Sequence] = [(text, (), 0), (text, tuple(without), at), (text, tuple(with_result), at)]
+        if not all(scored.fits(sequence, candidate.position) for sequence in sequences):
             return TOO_LONG
-        for prefix in prefixes:
-            scored.ask(prefix, candidate.position)
-        return prefixes
+        for sequence in sequences:
+            scored.ask(sequence, candidate.position)
+        return sequences
 
 
 class _Sequences:
@@ -139,46 +146,46 @@ class _Sequences:
 
     def __init__(self, begin: _Ids, ids: dict[str, _Ids], max_positions: int) -> None:
         self._begin, self._ids, self._max_positions = begin, ids, max_positions
-        self._tokens: dict[_Prefix, set[int]] = {}
-        """Of each prefix, the document's tokens whose probability is wanted."""
-        self._found: dict[_Prefix, dict[int, float]] = {}
+        self._tokens: dict[_Sequence, set[int]] = {}
+        """Of each sequence, the document's tokens whose probability is wanted."""
+        self._found: dict[_Sequence, dict[int, float]] = {}
 
-    def tokens(self, prefix: _Prefix, position: int) -> list[int]:
+    def tokens(self, sequence: _Sequence, position: int) -> list[int]:
         """The document's tokens that the loss at ``position`` looks at."""
         first = 0 if self._begin else 1
-        return [token for token in window(position, len(self._ids[prefix[0]])) if token >= first]
+        return [token for token in window(position, len(self._ids[sequence[0]])) if token >= first]
 
-    def fits(self, prefix: _Prefix, position: int) -> bool:
-        last = max(self.tokens(prefix, position), default=0)
-        return len(self._begin) + len(prefix[1]) + last <= self._max_positions
+    def fits(self, sequence: _Sequence, position: int) -> bool:
+        last = max(self.tokens(sequence, position), default=0)
+        return len(self._begin) + len(sequence[1]) + last <= self._max_positions
 
-    def ask(self, prefix: _Prefix, position: int) -> None:
-        if tokens := self.tokens(prefix, position):
-            self._tokens.setdefault(prefix, set()).update(tokens)
+    def ask(self, sequence: _Sequence, position: int) -> None:
+        if tokens := self.tokens(sequence, position):
+            self._tokens.setdefault(sequence, set()).update(tokens)
 
     def targets(self) -> list[Targets]:
         targets = []
-        for (text, call), tokens in self._tokens.items():
-            before = (*self._begin, *call)
-            wanted = tuple(len(before) + token for token in sorted(tokens))
-            targets.append(Targets((*before, *self._ids[text][: max(tokens) + 1]), wanted))
+        for (text, call, at), tokens in self._tokens.items():
+            ids, more = self._ids[text][: max(tokens) + 1], len(self._begin) + len(call)
+            wanted = tuple(more + token for token in sorted(tokens))  # each is behind the call
+            targets.append(Targets((*self._begin, *ids[:at], *call, *ids[at:]), wanted))
         return targets
 
     def read(self, scores: Iterable[Sequence[float]]) -> None:
-        for (prefix, tokens), found in zip(self._tokens.items(), scores, strict=True):
-            self._found[prefix] = dict(zip(sorted(tokens), found, strict=True))
+        for (sequence, tokens), found in zip(self._tokens.items(), scores, strict=True):
+            self._found[sequence] = dict(zip(sorted(tokens), found, strict=True))
 
-    def loss(self, prefix: _Prefix, position: int) -> float:
-        tokens = self.tokens(prefix, position)
-        found = self._found.get(prefix, {})
+    def loss(self, sequence: _Sequence, position: int) -> float:
+        tokens = self.tokens(sequence, position)
+        found = self._found.get(sequence, {})
         return weighted_loss(position, tokens, [found[token] for token in tokens])
 
 
-def _with_losses(candidate: Candidate, plan: Sequence[_Prefix] | str | None, scored: _Sequences) -> Candidate:
+def _with_losses(candidate: Candidate, plan: Sequence[_Sequence] | str | None, scored: _Sequences) -> Candidate:
     if plan is None:
         return candidate
     if isinstance(plan, str):
         return dataclasses.replace(candidate, verdict=plan)
-    empty, call, result = (scored.loss(prefix, candidate.position) for prefix in plan)
+    empty, call, result = (scored.loss(sequence, candidate.position) for sequence in plan)
     losses = dataclasses.replace(candidate, loss_empty=empty, loss_call=call, loss_result=result)
     return dataclasses.replace(losses, gain=gain(losses))

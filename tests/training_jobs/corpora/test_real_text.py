@@ -38,11 +38,11 @@ from training_jobs.corpora.real_text.generated_part import (
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, cut, made, solved, stepped, taught
-from training_jobs.corpora.real_text.sources import SOURCES, answering_sentences, articles, squad
+from training_jobs.corpora.real_text.sources import FOREIGN, SOURCES, answering_sentences, articles, squad
 from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN, TAUGHT, write_teaching
 from training_jobs.errors import StageError
 from training_jobs.pretrain.rows import LATE
-from training_jobs.records import Document, Plain, records_in
+from training_jobs.records import Document, Plain, ProposedCalls, records_in
 
 NAMES, THINGS = ("Ada", "Ben", "Cem"), ("pens", "plums", "kites")
 PAIRS = "sentence\tfra_Latn\tIl neige.\tIt is snowing.\nword\teng_Latn\tsnow\tsnow\n"
@@ -457,8 +457,20 @@ def test_parts_of_a_text_are_read_again_behind_it() -> None:
     assert with_parts_again(random.Random(0), []) == []
 
 
+def write_xquad(folder: Path) -> None:
+    """The same two questions in two languages each, in the layout of XQuAD's files."""
+    (folder / "xquad").mkdir()
+    asked = {"en": ("Who owned it?", "What colour was it?"), "es": ("¿De quién era?", "¿De qué color era?")}
+    for language in ("en", *FOREIGN):
+        pairs = zip(("1a", "2b"), asked.get(language, ("问？", "问？")), ("Ada", "red"), strict=True)
+        qas = [{"id": id_, "question": question, "answers": [{"text": answer}]} for id_, question, answer in pairs]
+        article = {"paragraphs": [{"context": "Ada owned a kite. It was red and had a tail.", "qas": qas}]}
+        (folder / f"xquad/xquad.{language}.json").write_text(json.dumps({"data": [article]}))
+
+
 def test_further_questions_are_over_paragraphs_and_what_a_search_answers(tmp_path: Path) -> None:
     write_squad(tmp_path)
+    write_xquad(tmp_path)
     for folder in ("webquestions_trainmodel/main", "opentriviaqa/categories"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "webquestions_trainmodel/main/trainmodel.json").write_text(
@@ -478,7 +490,14 @@ def test_further_questions_are_over_paragraphs_and_what_a_search_answers(tmp_pat
     rounds = [list(records_in(tmp_path / f"round-{at}/corpus/WikiSearch.jsonl", Document)) for at in (1, 2)]
     assert [len(of_round) for of_round in rounds] == [1, 1], "the sea is in the title alone; what LAMA asks is left out"
     owned = next(one.text for of_round in rounds for one in of_round if "Who owned it?" in one.text)
-    assert "Ada" in owned
-    assert "Miss" not in owned
+    assert owned.endswith("The kite was owned by Ada."), "the sentence that says it, whole and alone"
+    foreign = {one.id: one.text for one in records_in(tmp_path / "foreign/texts.jsonl", Document)}
+    assert len(foreign) == len(FOREIGN), "what LAMA asks is left out in all languages"
+    for calls in records_in(tmp_path / "foreign/calls.jsonl", ProposedCalls):
+        [call] = calls.calls
+        assert foreign[calls.id][: call.offset].endswith(call.input)
+        assert foreign[calls.id][call.offset :] == " red."
+        assert "It was red" in foreign[calls.id]
+    assert any("¿De qué color era?" in text for text in foreign.values())
     with pytest.raises(StageError, match="WikiSearch"):
         asyncio.run(add_further(tmp_path, Exams(), 9, 1, tmp_path, registry))

@@ -39,6 +39,8 @@ _ASKED_FIRST_SHARE: Final = 0.2
 """Of the passages, those that come after their questions with the answers: what is said first is found again below."""
 _LONGEST_SENTENCE: Final = 400
 _ASKED: Final = ("{q} {a}", "{q} {a}.", "Question: {q}\nAnswer: {a}", "Q: {q} A: {a}", "{q}\n{a}")
+FOREIGN: Final = ("es", "de", "hi", "vi", "zh", "ar")
+"""The languages of the questions over English paragraphs: MLQA's, of which no text is read."""
 _NOT_ALONE: Final = frozenset({"qamr", "selqa", "fairytales"})
 """Sources whose questions mean nothing without their text, or have sentences as answers."""
 ASKED_ALONE: Final = (
@@ -259,6 +261,23 @@ def tydi(folder: Path) -> Iterator[AskedPassage]:
                 asked = [(one["question"], one["answers"][0]["text"]) for one in paragraph["qas"]]
                 text = re.sub(r"\[\d+\](?::\d+)?", "", paragraph["context"])[:ROW_CHARACTERS]
                 yield AskedPassage("tydi", "", text, asked)
+
+
+def foreign_questions(folder: Path, exams: Exams) -> Iterator[tuple[str, str, str]]:
+    """XQuAD's questions in other languages: the English paragraph, the question, the English answer. Without those that
+    the exams ask, in English."""
+    asked: dict[str, tuple[str, str]] = {}
+    for language in ("en", *FOREIGN):
+        path = folder / f"xquad/xquad.{language}.json"
+        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+            for paragraph in article["paragraphs"]:
+                for one in paragraph["qas"]:
+                    if language == "en":
+                        if one["id"] not in exams.ids and not exams.overlaps(one["question"], 3):
+                            asked[one["id"]] = (paragraph["context"], one["answers"][0]["text"])
+                    elif one["id"] in asked:
+                        text, answer = asked[one["id"]]
+                        yield text, one["question"], answer
 
 
 def qamr(folder: Path) -> Iterator[AskedPassage]:
