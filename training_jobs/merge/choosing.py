@@ -86,9 +86,10 @@ def drawn_by_tool(calls: Iterable[tuple[str, str]], rule: MergeRule) -> dict[str
 
 
 def goes_on_with(text: str, output: str) -> bool:
-    """Whether ``text`` begins with the words of ``output``, whatever their case and punctuation."""
-    said = _words(output)
-    return bool(said) and _words(text[: 2 * len(output) + 20])[: len(said)] == said  # room for spaces
+    """Whether ``text`` begins with the words of ``output``, or those behind its ``Title > ``, whatever their case and
+    punctuation."""
+    begins = _words(text[: 2 * len(output) + 20])  # room for spaces
+    return any(said and begins[: len(said)] == said for said in map(_words, (output, output.partition(" > ")[2])))
 
 
 def is_late(before: str, behind: str, asked: str, output: str) -> bool:

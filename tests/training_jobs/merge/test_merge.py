@@ -163,7 +163,10 @@ def test_words_of_a_call_that_its_text_does_not_say() -> None:
         (" the flight takes 5 hours, it says", "The flight takes 5 hours.", True),
         (" flight takes 5 hours.", "The flight takes 5 hours.", False),
         (" The flight takes 5", "The flight takes 5 hours.", False),
+        (" The kite was red. It", "Kite > The kite was red.", True),
+        (" Kite", "Kite > The kite was red.", False),
         (" anything", "...", False),
+        (" anything", "Kite > ...", False),
         ("", "408", False),
     ],
 )
