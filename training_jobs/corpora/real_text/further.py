@@ -25,11 +25,6 @@ from training_jobs.records import Document, Plain, ProposedCall, ProposedCalls, 
 from training_jobs.run_folder import RunFolder
 from training_jobs.runner.parts import write_records
 
-FOREIGN: Final = "foreign"
-"""The folder of the questions in other languages, and there the files of the texts and of their calls."""
-FOREIGN_TEXTS: Final = "texts.jsonl"
-FOREIGN_CALLS: Final = "calls.jsonl"
-
 _SEARCH: Final = "WikiSearch"
 _QUOTED: Final = (
     "{q} {a}", "{q} {a}", "{q}\n{a}", "Question: {q}\nAnswer: {a}", "Q: {q} A: {a}", "Answer this question: {q} {a}",
@@ -77,10 +72,10 @@ async def add_further(sources: Path, exams: Exams, texts: int, seed: int, out: P
         Plain(f"read/{at}", (text,)) for at, text in enumerate(islice(_over_paragraphs(sources, exams, rng), texts))
     ]
     write_records(out / PLAIN, [*records_in(out / PLAIN, Plain), *read])
-    asked = list(_foreign(sources, exams, rng))
-    (out / FOREIGN).mkdir(exist_ok=True)
-    write_records(out / FOREIGN / FOREIGN_TEXTS, [document for document, _ in asked])
-    write_records(out / FOREIGN / FOREIGN_CALLS, [calls for _, calls in asked])
+    foreign, folder = list(_foreign(sources, exams, rng)), out / "foreign"
+    folder.mkdir(exist_ok=True)
+    write_records(folder / "texts.jsonl", [document for document, _ in foreign])
+    write_records(folder / "calls.jsonl", [calls for _, calls in foreign])
 
 
 def _foreign(sources: Path, exams: Exams, rng: random.Random) -> Iterator[tuple[Document, ProposedCalls]]:
@@ -90,7 +85,7 @@ def _foreign(sources: Path, exams: Exams, rng: random.Random) -> Iterator[tuple[
         if len(paragraph) < _LONGEST_PARAGRAPH and len(answer) < _LONGEST_ANSWER:
             before, _, behind = rng.choice(_OVER_FOREIGN).partition("{q}")
             before = before.format(c=_sentences_with(answer, paragraph, rng))
-            document = Document(f"foreign/{number}", before + question + behind.format(a=answer.rstrip(".")))
+            document = Document(f"over/{number}", before + question + behind.format(a=answer.rstrip(".")))
             call = ProposedCall("MT", len(before) + len(question), question)
             yield document, ProposedCalls(document.id, (call,))
 

@@ -43,7 +43,7 @@ FOREIGN: Final = ("es", "de", "hi", "vi", "zh", "ar")
 """The languages of the questions over English paragraphs: MLQA's, of which no text is read."""
 _NOT_ALONE: Final = frozenset({"qamr", "selqa", "fairytales"})
 """Sources whose questions mean nothing without their text, or have sentences as answers."""
-ASKED_ALONE: Final = (
+_ASKED_ALONE: Final = (
     *_ASKED, "{q} {a}.", "{q} {a}.", "{q} The answer is {a}.", "{q} It is {a}.", "Answer this question: {q} {a}.",
     "I have a question: {q} Answer: {a}.", "Please answer: {q} The answer is {a}.",
 )  # fmt: skip
@@ -149,7 +149,7 @@ def questions(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
     """Each question of `reading` and `trivia` alone, with its answer; for the teaching."""
     asked = questions_alone(folder, part)
     for question, answers in rng.sample(asked, len(asked)):
-        form = rng.choice(ASKED_ALONE)
+        form = rng.choice(_ASKED_ALONE)
         yield form.format(q=question, a=answers[0].rstrip("."))
 
 
