@@ -57,15 +57,6 @@ class Rule:
             return any(matches(completion, answer) for answer in answers)
         return any(right_words(completion, answer, self.limit) for answer in answers)
 
-    @property
-    def shown(self) -> str:
-        """The rule in words."""
-        if self.kind == "number":
-            return "the first number, or the first one after an equation's sign"
-        if self.kind == "patterns":
-            return "one of the accepted patterns anywhere in the text"
-        return f"an answer within the first {self.limit} words"
-
 
 FIRST_FIVE: Final = Rule("words", 5)
 """LAMA, TempLAMA, Dateset (sections 4.2.1 and 4.2.5)."""
