@@ -14,7 +14,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Final
 
-from services.sentences import split_sentences
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.real_text.overlap import Exams, Part
@@ -148,7 +147,7 @@ async def _found(sources: Path, exams: Exams, texts: int, rng: random.Random, re
 
 def _sentence_saying(answers: Sequence[str], shown: str) -> str | None:
     """The first whole sentence of ``shown`` that says one of ``answers``."""
-    for sentence in split_sentences(shown):
+    for sentence in SENTENCE.split(shown):
         whole = "…" not in sentence and len(sentence.split()) <= _LONGEST_SENTENCE
         if whole and any(says(sentence, one) for one in answers):
             return sentence
