@@ -61,6 +61,7 @@ async def add_further(sources: Path, exams: Exams, texts: int, seed: int, out: P
         StageError: if the service is not there, or does not answer a question.
     """
     rng = random.Random(seed)
+    foreign = list(foreign_questions(sources, exams))
     found = await _found(sources, exams, texts, rng, registry)
     for round_ in range(ROUNDS):
         path = RunFolder(out / f"round-{round_ + 1}").file("corpus", _SEARCH)
@@ -71,16 +72,20 @@ async def add_further(sources: Path, exams: Exams, texts: int, seed: int, out: P
         Plain(f"read/{at}", (text,)) for at, text in enumerate(islice(_over_paragraphs(sources, exams, rng), texts))
     ]
     write_records(out / PLAIN, [*records_in(out / PLAIN, Plain), *read])
-    foreign, folder = list(_foreign(sources, exams, rng)), out / "foreign"
+    translated, folder = list(_translated(foreign, rng)), out / "foreign"
     folder.mkdir(exist_ok=True)
-    write_records(folder / "texts.jsonl", [document for document, _ in foreign])
-    write_records(folder / "calls.jsonl", [calls for _, calls in foreign])
+    write_records(folder / "texts.jsonl", [document for document, _ in translated])
+    write_records(folder / "calls.jsonl", [calls for _, calls in translated])
 
 
-def _foreign(sources: Path, exams: Exams, rng: random.Random) -> Iterator[tuple[Document, ProposedCalls]]:
-    """English paragraphs with a question in another language and its English answer, and the call for the question."""
-    every = list(foreign_questions(sources, exams))
-    for number, (paragraph, question, answer) in enumerate(rng.sample(every, len(every))):
+def _translated(
+    foreign: Sequence[tuple[str, str, str]], rng: random.Random
+) -> Iterator[tuple[Document, ProposedCalls]]:
+    """English paragraphs with a question in another language and its English answer, and the call that translates it.
+
+    ``foreign`` are paragraphs, questions and answers.
+    """
+    for number, (paragraph, question, answer) in enumerate(rng.sample(foreign, len(foreign))):
         if len(paragraph) < _LONGEST_PARAGRAPH and len(answer) < _LONGEST_ANSWER:
             before, _, behind = rng.choice(_OVER_FOREIGN).partition("{q}")
             before = before.format(c=_sentences_with(answer, paragraph, rng))

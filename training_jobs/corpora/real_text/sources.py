@@ -256,28 +256,32 @@ def squad(folder: Path, exams: Collection[str] = ()) -> Iterator[AskedPassage]:
 def tydi(folder: Path) -> Iterator[AskedPassage]:
     """TyDi QA's English gold passages, the training part."""
     for path in sorted(folder.glob("tydiqa_goldp_en/*train/*.json")):
-        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
-            for paragraph in article["paragraphs"]:
-                asked = [(one["question"], one["answers"][0]["text"]) for one in paragraph["qas"]]
-                text = re.sub(r"\[\d+\](?::\d+)?", "", paragraph["context"])[:ROW_CHARACTERS]
-                yield AskedPassage("tydi", "", text, asked)
+        for paragraph in _asked_paragraphs(path):
+            asked = [(one["question"], one["answers"][0]["text"]) for one in paragraph["qas"]]
+            text = re.sub(r"\[\d+\](?::\d+)?", "", paragraph["context"])[:ROW_CHARACTERS]
+            yield AskedPassage("tydi", "", text, asked)
+
+
+def _asked_paragraphs(path: Path) -> Iterator[dict[str, Any]]:
+    """The paragraphs of a file in SQuAD's form."""
+    for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
+        yield from article["paragraphs"]
 
 
 def foreign_questions(folder: Path, exams: Exams) -> Iterator[tuple[str, str, str]]:
     """XQuAD's questions in other languages: the English paragraph, the question, the English answer. Without those that
     the exams ask, in English."""
-    asked: dict[str, tuple[str, str]] = {}
-    for language in ("en", *FOREIGN):
-        path = folder / f"xquad/xquad.{language}.json"
-        for article in json.loads(path.read_text(encoding="utf-8"))["data"]:
-            for paragraph in article["paragraphs"]:
-                for one in paragraph["qas"]:
-                    if language == "en":
-                        if one["id"] not in exams.ids and not exams.overlaps(one["question"], 3):
-                            asked[one["id"]] = (paragraph["context"], one["answers"][0]["text"])
-                    elif one["id"] in asked:
-                        text, answer = asked[one["id"]]
-                        yield text, one["question"], answer
+    english: dict[str, tuple[str, str]] = {}
+    for paragraph in _asked_paragraphs(folder / "xquad/xquad.en.json"):
+        for one in paragraph["qas"]:
+            if one["id"] not in exams.ids and not exams.overlaps(one["question"], 3):
+                english[one["id"]] = (paragraph["context"], one["answers"][0]["text"])
+    for language in FOREIGN:
+        for paragraph in _asked_paragraphs(folder / f"xquad/xquad.{language}.json"):
+            for one in paragraph["qas"]:
+                if one["id"] in english:
+                    text, answer = english[one["id"]]
+                    yield text, one["question"], answer
 
 
 def qamr(folder: Path) -> Iterator[AskedPassage]:
