@@ -38,7 +38,7 @@ from training_jobs.corpora.real_text.generated_part import (
 from training_jobs.corpora.real_text.known_texts import KnownTexts, said
 from training_jobs.corpora.real_text.overlap import VISITORS, Exams, Part
 from training_jobs.corpora.real_text.problems import PHRASES, Problem, bare, cut, made, solved, stepped, taught
-from training_jobs.corpora.real_text.sources import FOREIGN, SOURCES, answering_sentences, articles, squad
+from training_jobs.corpora.real_text.sources import FOREIGN, SOURCES, answering_sentences, articles, squad, statements
 from training_jobs.corpora.real_text.teaching import HELD_OUT, PLAIN, TAUGHT, write_teaching
 from training_jobs.errors import StageError
 from training_jobs.pretrain.rows import LATE
@@ -147,6 +147,23 @@ def test_an_article_is_read_without_gaps_lists_and_exams(tmp_path: Path) -> None
     )
     assert [title for title, _ in articles(tmp_path, random.Random(0))] == ["Lighthouse"]
     assert list(SOURCES["encyclopedia"](tmp_path, ALL, random.Random(0))) == [good.rpartition(" It is")[0]]
+
+
+def write_article(folder: Path, title: str, text: str) -> None:
+    """One article as Wikipedia's extracted text has it."""
+    pages = folder / "enwiki2015/text/AA"
+    pages.mkdir(parents=True)
+    (pages / "wiki_00").write_text(f'<doc id="1" url="u" title="{title}">\n{title}\n\n{text}\n</doc>\n')
+
+
+def test_a_statement_begins_with_the_title_and_no_exam_has_it(tmp_path: Path) -> None:
+    kept = ["Mercury (or quicksilver) is a metal that flows.", "The Mercury of thermometers is seldom seen today."]
+    asked = "Mercury was known to the Romans, who washed gold with it in Spain."
+    others = ["It shines like silver.", "Mercury flows.", "Mercury " + "flows and " * 30 + "stops."]
+    write_article(tmp_path, "Mercury (element)", " ".join([*kept, asked, *others]))
+    found = statements(tmp_path, Exams([asked]), random.Random(0))
+    assert sorted(found) == ["Mercury is a metal that flows.", kept[1]]
+    assert asked in statements(tmp_path, Exams(), random.Random(0))
 
 
 def write_squad(folder: Path) -> None:
@@ -471,6 +488,8 @@ def write_xquad(folder: Path) -> None:
 def test_further_questions_are_over_paragraphs_and_what_a_search_answers(tmp_path: Path) -> None:
     write_squad(tmp_path)
     write_xquad(tmp_path)
+    said = [f"Kites number {number} are flown in the autumn." for number in range(20)]
+    write_article(tmp_path, "Kites", " ".join(said))
     for folder in ("webquestions_trainmodel/main", "opentriviaqa/categories"):
         (tmp_path / folder).mkdir(parents=True)
     (tmp_path / "webquestions_trainmodel/main/trainmodel.json").write_text(
@@ -482,12 +501,23 @@ def test_further_questions_are_over_paragraphs_and_what_a_search_answers(tmp_pat
     write_teaching(lambda source: iter(documents.get(source, ())), 1, tmp_path)
     with tool_services(search=lambda query: "Sea > The kite was owned by Ada. It was red.") as registry:
         asyncio.run(add_further(tmp_path, Exams(ids=["1a"]), 9, 1, tmp_path, registry))
-    late, read = (text for one in records_in(tmp_path / PLAIN, Plain) for text in one.segments)
+    late, read, *stated = (text for one in records_in(tmp_path / PLAIN, Plain) for text in one.segments)
     assert late == "It is late."
     assert "It was red" in read
     assert "What colour was it?" in read
     assert "red" in read.partition("?")[2]
-    rounds = [list(records_in(tmp_path / f"round-{at}/corpus/WikiSearch.jsonl", Document)) for at in (1, 2)]
+    for_tools = [
+        one.text
+        for at, tool in product((1, 2), ("QA", "WikiSearch"))
+        for one in records_in(tmp_path / f"round-{at}/corpus/{tool}.jsonl", Document)
+        if one.source == f"statements {tool}"
+    ]
+    assert (len(stated), len(for_tools)) == (9, 6)
+    assert len({*stated, *for_tools} & {*said}) == 15, "a statement is a plain text or one tool's"
+    rounds = [
+        [one for one in records_in(tmp_path / f"round-{at}/corpus/WikiSearch.jsonl", Document) if one.source == "found"]
+        for at in (1, 2)
+    ]
     assert [len(of_round) for of_round in rounds] == [1, 1], "the sea is in the title alone; what LAMA asks is left out"
     owned = next(one.text for of_round in rounds for one in of_round if "Who owned it?" in one.text)
     assert owned.endswith("The kite was owned by Ada."), "the sentence that says it, whole and alone"

@@ -316,7 +316,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--further",
         type=int,
         default=0,
-        help="as many questions that the running search service answers, and over paragraphs; and foreign ones (0)",
+        help="as many questions that the running search service answers, and over paragraphs, and statements (0)",
     )
     parser.add_argument("--seed", type=int, default=0, help="the same seed gives the same corpus")
     options = parser.parse_args(arguments)

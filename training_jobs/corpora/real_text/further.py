@@ -2,6 +2,7 @@
 
 - Questions with the sentence that their own search shows, if it says the answer; a half for each round.
 - Questions over paragraphs, as texts without calls.
+- Statements of the encyclopedia, as texts without calls, and others for WikiSearch and QA.
 - Questions in other languages over English paragraphs, with the call that would translate each. Models propose such a
   call too seldom (68 of 2,700), so it is proposed here; whether it helps is the filter's to say, as of all calls.
 """
@@ -17,7 +18,13 @@ from typing import Final
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.real_text.overlap import Exams, Part
-from training_jobs.corpora.real_text.sources import SENTENCE, foreign_questions, passages, questions_alone
+from training_jobs.corpora.real_text.sources import (
+    SENTENCE,
+    foreign_questions,
+    passages,
+    questions_alone,
+    statements,
+)
 from training_jobs.corpora.real_text.teaching import PLAIN, ROUNDS
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_each, check_services
 from training_jobs.records import Document, Plain, ProposedCall, ProposedCalls, records_in, says
@@ -49,11 +56,13 @@ _WHOLE_SHARE: Final = 0.5
 _ONE_MORE: Final = 0.6
 _SHORT_SHARE: Final = 0.28
 """Of the questions, those over one sentence (QAMR), of which there are most."""
+_STATED_SHARE: Final = 0.3
+"""For each of the two tools, of the statements that are without calls."""
 _AT_ONCE: Final = 500
 
 
 async def add_further(sources: Path, exams: Exams, texts: int, seed: int, out: Path, registry: ToolRegistry) -> None:
-    """Add up to ``texts`` of the first two kinds to what `write_teaching` wrote in ``out``, and all of the third in
+    """Add up to ``texts`` of each kind but the last to what `write_teaching` wrote in ``out``, and all of the last in
     ``out/foreign``; the running search service is asked.
 
     Raises:
@@ -63,19 +72,25 @@ async def add_further(sources: Path, exams: Exams, texts: int, seed: int, out: P
     rng = random.Random(seed)
     foreign = list(foreign_questions(sources, exams))
     found = await _found(sources, exams, texts, rng, registry)
-    for round_ in range(ROUNDS):
-        path = RunFolder(out / f"round-{round_ + 1}").file("corpus", _SEARCH)
-        numbered = list(enumerate(found))[round_::ROUNDS]
-        more = [Document(f"found/{number}", text, source="found") for number, text in numbered]
-        write_records(path, [*records_in(path, Document), *more])
-    read = [
-        Plain(f"read/{at}", (text,)) for at, text in enumerate(islice(_over_paragraphs(sources, exams, rng), texts))
-    ]
-    write_records(out / PLAIN, [*records_in(out / PLAIN, Plain), *read])
+    _add(out, _SEARCH, "found", found)
+    stated = iter(statements(sources, exams, rng))
+    without = [*islice(_over_paragraphs(sources, exams, rng), texts), *islice(stated, texts)]
+    for tool in (_SEARCH, "QA"):
+        _add(out, tool, f"statements {tool}", list(islice(stated, round(_STATED_SHARE * texts))))
+    plain = [Plain(f"further/{at}", (text,)) for at, text in enumerate(without)]
+    write_records(out / PLAIN, [*records_in(out / PLAIN, Plain), *plain])
     translated, folder = list(_translated(foreign, rng)), out / "foreign"
     folder.mkdir(exist_ok=True)
     write_records(folder / "texts.jsonl", [document for document, _ in translated])
     write_records(folder / "calls.jsonl", [calls for _, calls in translated])
+
+
+def _add(out: Path, tool: str, source: str, texts: Sequence[str]) -> None:
+    """Add ``texts`` to those of ``tool``, a half to each round."""
+    documents = [Document(f"{source}/{number}", text, source=source) for number, text in enumerate(texts)]
+    for round_ in range(ROUNDS):
+        path = RunFolder(out / f"round-{round_ + 1}").file("corpus", tool)
+        write_records(path, [*records_in(path, Document), *documents[round_::ROUNDS]])
 
 
 def _translated(

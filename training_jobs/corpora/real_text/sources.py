@@ -33,6 +33,8 @@ _EXAM_ARTICLES: Final = frozenset({"Nero"})
 """Articles of WikiText's test part."""
 _ARTICLE_CHARACTERS: Final = 8_000
 """An article's beginning, which has most of what is asked of it."""
+_BRACKETS: Final = re.compile(r" \([^()]*\)")
+_STATEMENT_WORDS: Final = range(6, 26)
 _ROW_LENGTHS: Final = (800, ROW_CHARACTERS, ROW_CHARACTERS, 3_000)
 
 _ASKED_FIRST_SHARE: Final = 0.2
@@ -70,6 +72,21 @@ def encyclopedia(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
         rows = list(_packed(_clean(paragraphs, part.exams), rng.choice(_ROW_LENGTHS)))
         for number, row in enumerate(rows):
             yield row if number == 0 or rng.random() < 0.7 else f"{title}\n{row}"
+
+
+def statements(folder: Path, exams: Exams, rng: random.Random) -> list[str]:
+    """What the encyclopedia says of its articles' things: sentences that begin with the title, without brackets, in a
+    drawn order. None has eight words in a row of an exam."""
+    found = []
+    for title, body in articles(folder, rng):
+        name = _BRACKETS.sub("", title)
+        paragraphs = [line for line in body[:_ARTICLE_CHARACTERS].split("\n") if len(line) > 60]
+        for sentence in SENTENCE.split(" ".join(_clean(paragraphs, exams))):
+            plain = _BRACKETS.sub("", sentence)
+            on_it = plain.startswith((f"{name} ", f"The {name} ")) and plain.endswith(".")
+            if on_it and len(plain.split()) in _STATEMENT_WORDS and not exams.overlaps(plain, 1):
+                found.append(plain)
+    return rng.sample(found, len(found))
 
 
 def articles(folder: Path, rng: random.Random) -> Iterator[tuple[str, str]]:
