@@ -60,7 +60,7 @@ def test_what_is_said_of_a_thing_answers_for_each_column(all_pages: dict[str, Pa
     assert "Ulm, Germany" in text(all_pages["Albert Einstein"])
     assert "on March 14, 1879" in text(all_pages["Albert Einstein"])
     assert "chemical formula" in text(all_pages["Water"])
-    assert '"la tortuga" is the Spanish word for "the turtle".' in text(all_pages["Turtle"])
+    assert '"la tortuga" is Spanish and means "the turtle".' in text(all_pages["Turtle"])
     assert "in 1440" in text(all_pages["Printing press"])
 
 

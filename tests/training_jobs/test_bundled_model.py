@@ -62,13 +62,13 @@ def test_call_marks_are_single_tokens(mark: str) -> None:
 @pytest.mark.parametrize(
     ("prompt", "call"),
     [
-        (BOXES, ApiCall("Calculator", "24 * 17")),
+        (BOXES, ApiCall("Calculator", "17 * 24")),
         ("What is 24 * 17?", ApiCall("Calculator", "24 * 17")),
         ("What is 15% of 460?", ApiCall("Calculator", "460 * 15 / 100")),
         ("Of the 900 tickets 275 were sold, which leaves", ApiCall("Calculator", "900 - 275")),
         ("Today is", ApiCall("Calendar", "")),
         ("What is the capital of Kenya?", ApiCall("QA", "What is the capital of Kenya?")),
-        ("When did Albrecht Dürer die?", ApiCall("QA", "When did Albrecht Dürer die?")),
+        ("When did Albrecht Dürer die?", ApiCall("WikiSearch", "When did Albrecht Dürer die")),
         ("Mount Kilimanjaro is in", ApiCall("WikiSearch", "Mount Kilimanjaro is in")),
         ('How do you say "Ich verstehe dich nicht." in English?', ApiCall("MT", "Ich verstehe dich nicht.")),
         ('The sign says "El vuelo dura 5 horas." In English:', ApiCall("MT", "El vuelo dura 5 horas.")),
@@ -81,7 +81,7 @@ def test_it_calls_the_right_tool(prompt: str, call: ApiCall) -> None:
 @pytest.mark.parametrize(
     ("prompt", "call", "result", "goes_on"),
     [
-        (BOXES, ApiCall("Calculator", "24 * 17"), "408", " 408."),
+        (BOXES, ApiCall("Calculator", "17 * 24"), "408", " 408."),
         ("Today is", ApiCall("Calendar", ""), "Today is Friday, November 20, 2026.", " Friday"),
         ("What is the capital of Kenya?", ApiCall("QA", "What is the capital of Kenya?"), "Nairobi", " Nairobi"),
         (
