@@ -164,6 +164,8 @@ def test_a_statement_begins_with_the_title_and_no_exam_has_it(tmp_path: Path) ->
     found = statements(tmp_path, Exams([asked]), random.Random(0))
     assert sorted(found) == ["Mercury is a metal that flows.", kept[1]]
     assert asked in statements(tmp_path, Exams(), random.Random(0))
+    with pytest.raises(FileNotFoundError, match="enwiki2015"):
+        statements(tmp_path / "nowhere", Exams(), random.Random(0))
 
 
 def write_squad(folder: Path) -> None:

@@ -18,13 +18,7 @@ from typing import Final
 from toolformer.tool_client import ToolClient
 from toolformer.tools import ToolRegistry
 from training_jobs.corpora.real_text.overlap import Exams, Part
-from training_jobs.corpora.real_text.sources import (
-    SENTENCE,
-    foreign_questions,
-    passages,
-    questions_alone,
-    statements,
-)
+from training_jobs.corpora.real_text.sources import SENTENCE, foreign_questions, passages, questions_alone, statements
 from training_jobs.corpora.real_text.teaching import PLAIN, ROUNDS
 from training_jobs.execute.asking import ExecuteSettings, Question, ask_each, check_services
 from training_jobs.records import Document, Plain, ProposedCall, ProposedCalls, records_in, says
@@ -71,9 +65,8 @@ async def add_further(sources: Path, exams: Exams, texts: int, seed: int, out: P
     """
     rng = random.Random(seed)
     foreign = list(foreign_questions(sources, exams))
-    found = await _found(sources, exams, texts, rng, registry)
-    _add(out, _SEARCH, "found", found)
     stated = iter(statements(sources, exams, rng))
+    _add(out, _SEARCH, "found", await _found(sources, exams, texts, rng, registry))
     without = [*islice(_over_paragraphs(sources, exams, rng), texts), *islice(stated, texts)]
     for tool in (_SEARCH, "QA"):
         _add(out, tool, f"statements {tool}", list(islice(stated, round(_STATED_SHARE * texts))))

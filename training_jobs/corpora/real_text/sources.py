@@ -76,7 +76,11 @@ def encyclopedia(folder: Path, part: Part, rng: random.Random) -> Iterator[str]:
 
 def statements(folder: Path, exams: Exams, rng: random.Random) -> list[str]:
     """What the encyclopedia says of its articles' things: sentences that begin with the title, without brackets, in a
-    drawn order. None has eight words in a row of an exam."""
+    drawn order. None has eight words in a row of an exam.
+
+    Raises:
+        FileNotFoundError: if there are none.
+    """
     found = []
     for title, body in articles(folder, rng):
         name = _BRACKETS.sub("", title)
@@ -86,6 +90,8 @@ def statements(folder: Path, exams: Exams, rng: random.Random) -> list[str]:
             on_it = plain.startswith((f"{name} ", f"The {name} ")) and plain.endswith(".")
             if on_it and len(plain.split()) in _STATEMENT_WORDS and not exams.overlaps(plain, 1):
                 found.append(plain)
+    if not found:
+        raise FileNotFoundError(f"{folder}/enwiki2015/text holds no article with a sentence that begins with its title")
     return rng.sample(found, len(found))
 
 
