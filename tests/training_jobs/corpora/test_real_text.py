@@ -405,10 +405,22 @@ def test_of_little_prose_half_is_held_out_unless_it_is_trained_on_elsewhere(tmp_
 
     write_teaching(documents, 90, tmp_path)
     plain = Counter(one.id.partition("/")[0] for one in records_in(tmp_path / PLAIN, Plain))
-    assert plain == {"news": 3, "stories": 3, "everyday": 6}
+    assert plain == {"news": 3, "stories": 3, "everyday": 6, "whole": 6}
     assert {one.id for one in records_in(tmp_path / HELD_OUT, Document)} == {
         f"{source}/{number}" for source in ("news", "stories") for number in (1, 3)
     }
+
+
+def test_prose_without_calls_is_read_from_its_beginning_and_whole(tmp_path: Path) -> None:
+    first = f"It began {'so ' * 40}."
+    prose = f"{first} It went on.\nAnd ended in a second paragraph."
+
+    write_teaching(lambda source: (Document(f"{source}/{n}", f"{n}: {prose}") for n in range(4)), 2, tmp_path)
+
+    plain = {one.id: one.segments for one in records_in(tmp_path / PLAIN, Plain)}
+    assert plain["news/0"] == (f"0: {first}",)
+    assert plain["whole/news/0"] == (f"0: {prose}",)
+    assert "whole/everyday/0" not in plain
 
 
 def test_a_number_of_texts_below_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,7 +2,7 @@
 
 OUT/round-1/corpus/<Tool>.jsonl     documents for each tool, by their kind, for `toolformer jobs run --corpus`
 OUT/round-2/corpus/<Tool>.jsonl     as many others
-OUT/plain.jsonl                     beginnings of prose and everyday sentences in which no tool is called, to finetune
+OUT/plain.jsonl                     prose, its beginnings and everyday sentences in which no tool is called, to finetune
                                     on beside C*
 OUT/held-out.jsonl                  prose to measure perplexity and copying on
 """
@@ -47,7 +47,7 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
     Args:
         documents: gives those of a source.
         texts: in each round as many for a tool, times the numbers of `TAUGHT`; half as many plain ones of each kind
-            of prose, twice as many everyday ones, and as many held-out ones.
+            of prose, their beginning and the whole, twice as many everyday ones, and as many held-out ones.
         out: the folder.
 
     Raises:
@@ -66,11 +66,12 @@ def write_teaching(documents: Callable[[str], Iterator[Document]], texts: int, o
             )
     # A source may have few texts that no base model reads: half of them are for each.
     prose = [list(islice(sources[source], 2 * texts)) for source in _PROSE]
-    plain = [one for of_source in prose for one in of_source[::2][: texts // 2]]
-    plain += islice(sources[_EVERYDAY], _EVERYDAY_SHARE * texts)
-    beginnings = {one.id: _beginning(one.text) for one in plain}
-    trained = set(beginnings.values())  # some texts have one sentence, and stand there twice
-    write_records(out / PLAIN, (Plain(name, (text,)) for name, text in beginnings.items()))
+    read = [one for of_source in prose for one in of_source[::2][: texts // 2]]
+    plain = {one.id: _beginning(one.text) for one in [*read, *islice(sources[_EVERYDAY], _EVERYDAY_SHARE * texts)]}
+    # Of beginnings alone a model forgets how prose goes on.
+    plain |= {f"whole/{one.id}": one.text for one in read}
+    trained = set(plain.values())  # some texts have one sentence, and stand there twice
+    write_records(out / PLAIN, (Plain(name, (text,)) for name, text in plain.items()))
     write_records(
         out / HELD_OUT, (one for of_source in prose for one in of_source[1::2][:texts] if one.text not in trained)
     )
