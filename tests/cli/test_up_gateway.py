@@ -71,7 +71,7 @@ async def test_the_sample_calls_the_calculator() -> None:
     arguments = ("up", "--tools", "calculator,calendar", "--port", "0", "--sample")
     async with toolformer(*arguments, env=ONE_THREAD) as up:
         url = (await up.line_with("^ready: (http://.*)$", "out"))[1]
-        sample = await up.line_with("^" + re.escape(SAMPLE_PROMPT) + r" \[Calculator\(17 \* 24\) -> 408\](.*)$", "out")
+        sample = await up.line_with("^" + re.escape(SAMPLE_PROMPT) + r" \[Calculator\(24 \* 17\) -> 408\](.*)$", "out")
         assert "408" in sample[1]
         await up.line_with(f"browser: {url}/", "out")
         up.process.send_signal(signal.SIGINT)

@@ -69,7 +69,7 @@ async def test_the_same_prompts_over_both_forms(marked: Path, fields: dict[str, 
 
 async def test_clients_see_the_papers_text_and_the_tokens_that_are_there(marked: Path) -> None:
     tokenizer = ByteLevelTokenizer.from_pretrained(marked)
-    call = " [Calculator(17 * 24) -> 408]"
+    call = " [Calculator(24 * 17) -> 408]"
     async with served(marked) as running:
         streamed = await running.stream(PROMPTS[0], max_tokens=24)
         fields: dict[str, Any] = {"logprobs": 1, "return_token_ids": True, "max_tokens": 24}
@@ -80,7 +80,7 @@ async def test_clients_see_the_papers_text_and_the_tokens_that_are_there(marked:
         assert "".join(shown["tokens"]).removesuffix("<|endoftext|>") == choice["text"]
         assert shown["text_offset"] == [len("".join(shown["tokens"][:n])) for n in range(len(shown["tokens"]))]
         spliced = (*tokenizer.encode("408"), *tokenizer.marks.closing)
-        written = (*tokenizer.marks.opening, *tokenizer.encode("Calculator(17 * 24)"), *tokenizer.marks.arrow, *spliced)
+        written = (*tokenizer.marks.opening, *tokenizer.encode("Calculator(24 * 17)"), *tokenizer.marks.arrow, *spliced)
         assert tuple(choice["token_ids"][: len(written)]) == written
         [hidden] = (await running.complete(PROMPTS[0], show_calls=False, max_tokens=24))["choices"]
         assert hidden["text"] == choice["text"].removeprefix(call)
