@@ -45,7 +45,7 @@ class FinetuneRecipe:
     sequence_length: int = setting(1_024, "tokens, at most")
     examples_per_tool: int = setting(25_000, "texts with its calls, at most")
     held_out_texts: int = setting(1_000, "the first so many")
-    evaluate_every: int = setting(500, "steps between measures of perplexity; the best measured one is kept")
+    evaluate_every: int = setting(500, "steps between measures of perplexity, by which the step to keep is chosen")
     patience: int | None = setting(None, "end after so many measures without a better one; by default never")
     begin_share: float = setting(0.5, "of texts begin with the end-of-text mark")
     as_before_weight: float = setting(1.0, "of the texts of --as-before in the loss")
