@@ -171,7 +171,7 @@ def complete(
 
     Examples:
 
-    - `toolformer complete "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is"`
+    - `toolformer complete "There are 24 boxes with 17 books each. How many books are there altogether? The answer is"`
     - `toolformer complete "Today is" --tools Calendar --date 2030-01-31`
     - `toolformer complete "Today is" --n 3 --temperature 0.8 --seed 1 --stop "."`
     - `cat prompt.txt | toolformer complete - --no-tools --json`

@@ -17,7 +17,7 @@ from cli.components import DEFAULT_URL, Component, require_free_ports
 from cli.console import CommandError, printable
 from cli.supervisor import Supervisor
 
-SAMPLE_PROMPT: Final = "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is"
+SAMPLE_PROMPT: Final = "There are 24 boxes with 17 books each. How many books are there altogether? The answer is"
 _ASK_SECONDS: Final = 5.0
 _ASK_AGAIN_SECONDS: Final = 1.0
 _COLOURS: Final = ("cyan", "magenta", "blue", "yellow", "green", "bright_red")

@@ -18,7 +18,7 @@ from toolformer.http_api import request_id
 COMPLETIONS_PATH: Final = "/v1/completions"
 
 EXAMPLE: Final = {
-    "prompt": "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
+    "prompt": "There are 24 boxes with 17 books each. How many books are there altogether? The answer is",
     "max_tokens": 48,
 }
 

@@ -6,7 +6,7 @@ import { $, counts, drawCalls, drawProblem, drawText, element, ending } from "./
 
 // One for each tool, shown where the gateway offers it.
 const EXAMPLES = {
-  Calculator: "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
+  Calculator: "There are 24 boxes with 17 books each. How many books are there altogether? The answer is",
   Calendar: "Today is",
   WikiSearch: "Albrecht Dürer died on",
   QA: "The capital of Kenya is",

@@ -26,7 +26,7 @@ max_input_tokens = 16
 async def test_one_command_starts_the_services_and_stops_them(tmp_path: Path, finds_calls: bool) -> None:
     (tmp_path / "tools.toml").write_text(SHORT)
     env = {"TOOLFORMER_TOOLS": str(tmp_path / "tools.toml")}
-    text = {"id": "d", "text": "There are 24 boxes and 17 more. 24 + 17 = 41."}
+    text = {"id": "d", "text": "There are 24 boxes of books and 17 more from Ljubljana, so 24 + 17 = 41."}
     (tmp_path / "texts.jsonl").write_text(json.dumps(text) + "\n")
     model = GPTJ_TOOLS if finds_calls else write_model(tmp_path / "model")
     arguments = [str(tmp_path / "texts.jsonl"), "--run", str(tmp_path / "run"), "--model", str(model)]

@@ -14,7 +14,7 @@ from tests.deploy.code_facts import packaged, servers
 
 pytestmark = pytest.mark.timeout(3600)
 PROMPTS = {
-    "Calculator": "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
+    "Calculator": "There are 24 boxes with 17 books each. How many books are there altogether? The answer is",
     "Calendar": "Today is",
     "WikiSearch": "Mount Kilimanjaro is in",
     "QA": "What is the capital of Kenya?",

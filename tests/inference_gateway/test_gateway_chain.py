@@ -35,7 +35,7 @@ from toolformer.http_api import ApiError
 from toolformer.tool_client import ToolClient
 
 PROMPTS: Final = [
-    "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
+    "There are 24 boxes with 17 books each. How many books are there altogether? The answer is",
     "Today is",
     "The capital of Peru is",
     "A train with 13 cars of 42 seats has",

@@ -34,9 +34,8 @@ async def test_weights_of_fewer_bits_pause_and_go_on(weights: Weights, tmp_path:
     folder = shutil.copytree(BUNDLED_MODEL, tmp_path / "model")
     backend = LocalBackend.load(folder, limits=EngineLimits(max_sequences=2), weights=weights)
     async with serving(calculator()) as url, gateway({"Calculator": url}, make=lambda: backend) as served:
-        [choice] = (
-            await served.complete("Each of 24 boxes holds 17 books. How many books are there altogether? The answer is")
-        )["choices"]
+        prompt = "There are 24 boxes with 17 books each. How many books are there altogether? The answer is"
+        [choice] = (await served.complete(prompt))["choices"]
         assert [(call["tool"], call["output"]) for call in choice["tool_calls"]] == [("Calculator", "408")]
         assert "-> 408]" in choice["text"]
         assert await served.metric("toolformer_recomputed_tokens_total") == 0

@@ -17,7 +17,7 @@ from tests.inference_gateway.http_harness import Gateway, gateway, serving
 from tests.support.marked_checkpoint import move_marks
 
 PROMPTS = [
-    "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
+    "There are 24 boxes with 17 books each. How many books are there altogether? The answer is",
     "Of the 900 tickets 275 were sold, which leaves",
     "Today is",
     "A year has 12 months and a week 7 days, see [1]. The flat costs 940 and heating 85, so in all they cost",

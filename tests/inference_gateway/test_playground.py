@@ -187,7 +187,7 @@ async def test_examples_are_their_texts_and_tools_are_apart(tooled: Gateway) -> 
         await opened.goto(tooled.url)
         group = opened.get_by_role("region", name="Examples")
         await expect(group.get_by_text("Examples")).to_be_visible()
-        await expect(group.get_by_role("button", name="Each of 24 boxes holds 17 books")).to_be_visible()
+        await expect(group.get_by_role("button", name="There are 24 boxes with 17 books each")).to_be_visible()
         await expect(opened.get_by_role("group", name="Tools it may call").get_by_role("checkbox")).not_to_have_count(0)
         await group.get_by_role("button", name="Today is").click()
         await ended(opened)

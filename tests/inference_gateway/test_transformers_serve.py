@@ -29,7 +29,7 @@ transformers.modeling_utils.check_and_set_device_map = lambda device_map: None
 Serve(force_model=sys.argv[1], device="cpu", dtype="float32", host="127.0.0.1", port=int(sys.argv[2]))
 """
 _PROMPTS = [
-    "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is",
+    "There are 24 boxes with 17 books each. How many books are there altogether? The answer is",
     "15% of 460 is",
 ]
 """What makes the model call the calculator and nothing else: another call could not be banned on such a server."""

@@ -15,7 +15,7 @@ from training_jobs.pretrain.tokenizer import CALL_MARKS
 
 MODEL = Path(__file__).parents[2] / "models" / "gptj-tools"
 LARGEST_MB = 48
-BOXES = "Each of 24 boxes holds 17 books. How many books are there altogether? The answer is"
+BOXES = "There are 24 boxes with 17 books each. How many books are there altogether? The answer is"
 K = 10
 
 
