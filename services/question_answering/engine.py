@@ -24,6 +24,7 @@ from services.question_answering.checkpoint import (
     load_reader,
 )
 from services.question_answering.index_folder import OpenIndex, UnusablePassagesError, open_index
+from services.question_answering.names import unknown_name
 from services.question_answering.page_search import PageSearch
 from services.question_answering.passage_index import DEFAULT_PROBES, DEFAULT_REFINE
 from services.question_answering.passages import Found
@@ -182,8 +183,8 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
         """The answer to one question, and the passages it was read from.
 
         Raises:
-            ToolFailure: ``empty_question``, or ``no_answer`` where the reader writes none or is not sure enough, or
-                where there are no passages.
+            ToolFailure: ``empty_question``, or ``no_answer`` where the reader writes none or is not sure enough, where
+                there are no passages, or where those found have none of the question's names (if it may decline).
             NotReady: the search service cannot be asked.
         """
         asked = Asked(require_question(question))
@@ -192,6 +193,8 @@ class QuestionAnsweringEngine(InBatches[Asked, Answered]):
             self._name_version(self._search)
             if not asked.found:
                 raise ToolFailure("no_answer", "no page has any of the question's words")
+            if self._min_score and (name := unknown_name(asked.question, [one.passage for one in asked.found])):
+                raise ToolFailure("no_answer", f"no page that was found says '{name}'")
         [answered] = await self.ask_all([asked])
         if not answered.answer:
             raise ToolFailure("no_answer", "the reader found no answer in the passages")

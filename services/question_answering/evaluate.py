@@ -22,6 +22,7 @@ from services.base import NotReady
 from services.question_answering.checkpoint import ModelError, load_reader
 from services.question_answering.engine import BUNDLED_MODEL
 from services.question_answering.formats import normalised, says
+from services.question_answering.names import unknown_name
 from services.question_answering.page_search import PageSearch
 from services.question_answering.passages import Found
 from services.question_answering.reader import Reader
@@ -33,12 +34,14 @@ _SCORES: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6)
 @dataclass(frozen=True, slots=True)
 class Judged:
     """A question, its right answers, and what became of it: whether a passage that was read says one (``said``),
-    whether the reader's answer is one, and how sure the reader was; 0 of no answer."""
+    whether the reader's answer is one, how sure the reader was (0 of no answer), and whether a passage has one of the
+    question's names (``named``; also of a question without)."""
 
     question: str
     said: bool
     right: bool
     score: float
+    named: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +70,16 @@ async def ask(
             rows = await asyncio.gather(*(search.find(question, passages) for question, _ in batch))
             read = [[one.passage for one in row] for row in rows]
             given = reader.answer([question for question, _ in batch], read)
-            for (question, answers), row, answer in zip(batch, rows, given, strict=True):
+            for (question, answers), row, pages, answer in zip(batch, rows, read, given, strict=True):
                 right = normalised(answer.text) in map(normalised, answers)
-                asked.append(Judged(question, _say(row, answers), right, answer.score if answer.text else 0.0))
+                score = answer.score if answer.text else 0.0
+                asked.append(Judged(question, _say(row, answers), right, score, not unknown_name(question, pages)))
     return asked
 
 
 def shares(asked: Sequence[Judged], min_score: float) -> Shares:
-    """What ``min_score`` makes of the answers."""
-    given = [one for one in asked if one.score > 0 and one.score >= min_score]
+    """What ``min_score`` makes of the answers; 0 takes all, also those to names that no page has."""
+    given = [one for one in asked if one.score > 0 and one.score >= min_score and (one.named or not min_score)]
     said = sum(one.said for one in asked)
     return Shares(
         answered=sum(one.said for one in given) / max(1, said),

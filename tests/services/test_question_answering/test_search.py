@@ -65,6 +65,21 @@ async def test_questions_without_a_page_have_no_answer(reader: Path, wiki_search
     assert [outcome.code for outcome in outcomes if isinstance(outcome, ToolFailure)] == ["no_answer"] * 2
 
 
+async def test_names_that_no_page_has_are_not_answered_unless_anything_is(
+    reader: Path, wiki_search: RunningService
+) -> None:
+    outcomes = []
+    for min_score in (1e-9, 0.0):
+        engine = engine_of(reader, wiki_search.url, min_score=min_score)
+        await engine.start()
+        outcomes += await engine.answer([Call("What is the population of Zzyzx Creek?")])
+        await engine.stop()
+    [declined, taken] = outcomes
+    assert isinstance(declined, ToolFailure)
+    assert (declined.code, declined.message) == ("no_answer", "no page that was found says 'Zzyzx Creek'")
+    assert not isinstance(taken, ToolFailure) or taken.message != declined.message
+
+
 async def test_a_search_that_goes_away_is_no_answer_about_the_question(reader: Path) -> None:
     engine = engine_of(reader, "http://127.0.0.1:9")
     with pytest.raises(NotReady, match="cannot be reached"):
@@ -160,7 +175,11 @@ async def test_a_reader_is_examined_over_a_running_search(reader: Path, wiki_sea
     questions = [(QUESTION, ["272,220"]), ("Who ate the last plum of Ljubljana?", ["nobody at all"])]
     asked = await ask(alone, wiki_search.url, questions, settings.passages)
     assert [one.said for one in asked] == [True, False]
+    assert all(one.named for one in asked)
     sure = [replace(asked[0], right=True, score=0.9), replace(asked[1], right=False, score=0.4)]
     assert shares(sure, 0.0) == Shares(answered=1.0, right=1.0, declined=0.0, right_of_all=0.5)
     assert shares(sure, 0.5) == Shares(answered=1.0, right=1.0, declined=1.0, right_of_all=0.5)
     assert shares(sure, 0.95) == Shares(answered=0.0, right=0.0, declined=1.0, right_of_all=0.0)
+    unnamed = [replace(one, named=False) for one in sure]
+    assert shares(unnamed, 0.0) == shares(sure, 0.0)
+    assert shares(unnamed, 0.1) == shares(sure, 0.95)

@@ -1,0 +1,50 @@
+"""Whether found passages say what a question names: the best there are may be of other things with like names."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from services.question_answering.nearest import is_function_word, stem
+from services.question_answering.passages import PagePassage
+
+_WORD: Final = re.compile(r"\w+")
+_INSIDE: Final = " .'’-"
+"""What may stand between the words of one name."""
+
+
+def unknown_name(question: str, passages: Sequence[PagePassage]) -> str | None:
+    """The first name in ``question``, where no passage has all words of one of its names; ``None`` where one does, and
+    of a question without a name.
+
+    A name is what begins with capitals behind the question's first word: *Andy Cox* is in no page of Andy Warhol or
+    Courteney Cox. Words are compared without accents, by their first letters.
+    """
+    names = _names(question)
+    said = [_stems(f"{one.heading} {one.text}") for one in passages]
+    if not names or any(_stems(name) <= passage for name in names for passage in said):
+        return None
+    return names[0]
+
+
+def _names(question: str) -> list[str]:
+    """Words with capitals, side by side; none of a question written in capitals alone. An initial is left out."""
+    words = list(_WORD.finditer(question))
+    if not any(word[0][0].islower() for word in words):
+        return []
+    names: list[str] = []
+    end = 0
+    for word in words[1:]:
+        if word[0][0].isupper() and len(word[0]) > 1 and not is_function_word(word[0]):
+            together = bool(names) and not question[end : word.start()].strip(_INSIDE)
+            names[len(names) - together :] = [" ".join([*names[-1:], word[0]]) if together else word[0]]
+            end = word.end()
+    return names
+
+
+def _stems(text: str) -> set[str]:
+    decomposed = unicodedata.normalize("NFKD", text)
+    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+    return {stem(word) for word in _WORD.findall(plain)}
