@@ -16,15 +16,16 @@ _INSIDE: Final = " .'’-"
 
 
 def unknown_name(question: str, passages: Sequence[PagePassage]) -> str | None:
-    """The first name in ``question``, where no passage has all words of one of its names; ``None`` where one does, and
-    of a question without a name.
+    """The first name in ``question``, where no passage has one of its names; ``None`` where one does, and of a question
+    without a name.
 
-    A name is what begins with capitals behind the question's first word: *Andy Cox* is in no page of Andy Warhol or
-    Courteney Cox. Words are compared without accents, by their first letters.
+    A name is what begins with capitals behind the question's first word, and is there if its first and last word are:
+    *Andy Cox* is not where Andy Warhol and Courteney Cox have pages. Words are compared without accents, by their
+    first letters.
     """
     names = _names(question)
     said = [_stems(f"{one.heading} {one.text}") for one in passages]
-    if not names or any(_stems(name) <= passage for name in names for passage in said):
+    if not names or any(_ends(name) <= passage for name in names for passage in said):
         return None
     return names[0]
 
@@ -42,6 +43,11 @@ def _names(question: str) -> list[str]:
             names[len(names) - together :] = [" ".join([*names[-1:], word[0]]) if together else word[0]]
             end = word.end()
     return names
+
+
+def _ends(name: str) -> set[str]:
+    words = name.split()
+    return _stems(f"{words[0]} {words[-1]}")
 
 
 def _stems(text: str) -> set[str]:

@@ -19,6 +19,8 @@ PAGES = [
         ("Where was Courteney B. Cox born?", None),
         ("When did Albrecht Durer's pictures sell?", "Albrecht Durer"),
         ("Who was Durer?", None),
+        ("When was Andrew Warhol Junior born?", "Andrew Warhol Junior"),
+        ("When was Andy Andrew Warhol born?", None),
         ("When did Jean-Louis Barrault die?", None),
         ("When did Jean-Louis Warhol die?", "Jean Louis Warhol"),
         ("Where do the French live?", None),
