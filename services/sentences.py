@@ -1,6 +1,7 @@
-"""Sentence borders in running English text."""
+"""Running English text: its sentences, and its letters without accents."""
 
 import re
+import unicodedata
 from typing import Final
 
 # A full stop after these ends a sentence so seldom that it is never taken to.
@@ -36,3 +37,9 @@ def _ends_sentence(sentence: str) -> bool:
         return True
     word = last.group(1)
     return word not in _ABBREVIATIONS and not (len(word) == 1 and word.isupper())
+
+
+def without_accents(text: str) -> str:
+    """`text` with its accents taken off."""
+    decomposed = unicodedata.normalize("NFKD", text)
+    return "".join(char for char in decomposed if not unicodedata.combining(char))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from typing import Final
 
-from services.question_answering.nearest import is_function_word, stem
+from services.question_answering.nearest import is_function_word, word_keys
 from services.question_answering.passages import PagePassage
+from services.sentences import without_accents
 
 _WORD: Final = re.compile(r"\w+")
 _INSIDE: Final = " .'’-"
@@ -24,8 +24,9 @@ def unknown_name(question: str, passages: Sequence[PagePassage]) -> str | None:
     first letters.
     """
     names = _names(question)
-    said = [_stems(f"{one.heading} {one.text}") for one in passages]
-    if not names or any(_ends(name) <= passage for name in names for passage in said):
+    ends = [_keys(f"{words[0]} {words[-1]}") for words in map(str.split, names)]
+    said = (_keys(f"{one.heading} {one.text}") for one in passages)
+    if not names or any(name <= passage for passage in said for name in ends):
         return None
     return names[0]
 
@@ -45,12 +46,5 @@ def _names(question: str) -> list[str]:
     return names
 
 
-def _ends(name: str) -> set[str]:
-    words = name.split()
-    return _stems(f"{words[0]} {words[-1]}")
-
-
-def _stems(text: str) -> set[str]:
-    decomposed = unicodedata.normalize("NFKD", text)
-    plain = "".join(sign for sign in decomposed if not unicodedata.combining(sign))
-    return {stem(word) for word in _WORD.findall(plain)}
+def _keys(text: str) -> frozenset[str]:
+    return word_keys(without_accents(text))

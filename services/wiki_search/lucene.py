@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import os
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from services.sentences import without_accents
 from services.wiki_search.java import LuceneError, java_classes
 from services.wiki_search.passages import Passage
 
@@ -62,12 +62,6 @@ def stored_passage(raw: str) -> Passage:
     """The passage of a stored document."""
     document = json.loads(raw)
     return Passage(document["id"], document["shown_title"], document["section"], document["text"])
-
-
-def without_accents(text: str) -> str:
-    """`text` with its accents taken off."""
-    decomposed = unicodedata.normalize("NFKD", text)
-    return "".join(char for char in decomposed if not unicodedata.combining(char))
 
 
 class Searcher:

@@ -8,7 +8,8 @@ from itertools import islice
 from typing import Final
 
 from services.base import ToolFailure
-from services.wiki_search.lucene import Hit, without_accents
+from services.sentences import without_accents
+from services.wiki_search.lucene import Hit
 from services.wiki_search.passages import Passage
 from services.wiki_search.snippets import DEFAULT_CHARS, SnippetForm, Terms, further_snippets, snippet
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.pages import MalformedPageError
-from services.sentences import split_sentences
-from services.wiki_search.lucene import indexed_document, stored_passage, without_accents
+from services.sentences import split_sentences, without_accents
+from services.wiki_search.lucene import indexed_document, stored_passage
 from services.wiki_search.passages import Passage, split_page
 
 
